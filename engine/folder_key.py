@@ -36,6 +36,7 @@ class NameUse(IntEnum):
     CURSOR = 1
     ALERT = 2
     DELIVERY = 3
+    NODE = 4
 
 
 class Spot(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeAlias
 
@@ -33,6 +34,11 @@ _BASIC = (
 )
 _FORMS = tuple(re.compile(form + _OFFSET, re.IGNORECASE | re.ASCII) for form in (_EXTENDED, _BASIC))
 """ISO 8601's extended and basic form of a calendar date and a time of day with an offset."""
+
+
+def now() -> int:
+    """µs since the epoch."""
+    return time.time_ns() // 1000
 
 
 def read_iso_8601(text: str) -> datetime:

@@ -17,13 +17,12 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from structlog import get_logger
-
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.damage import UNREADABLE, named_damage
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.monitors.watch import Watch, transitions_at
@@ -47,8 +46,9 @@ class Pending(NamedTuple):
 async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None = None) -> None:
     """Done when the record is on disk, with the response to its idempotency key if it has one.
 
-    Alerts among its transitions are in the outbox then. Raises `Taken` for an id in use, `Unavailable` or
-    `Overloaded` when it can't be kept; windows and monitors forget the record then.
+    Alerts among its transitions are in the outbox then. Raises `Taken` for an id in use,
+    `Unavailable` or `Overloaded` when it can't be kept; windows and monitors forget the record
+    then.
     """
     observed, entry, transitions, said = pending
     account, sequence = entry.account, entry.sequence

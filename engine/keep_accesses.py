@@ -7,10 +7,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from structlog import get_logger
-
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.registry.accesses import DataAccess, access_of, encode_access
 from tollkeeper.engine.runtime import Engine
 

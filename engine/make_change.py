@@ -37,9 +37,9 @@ async def make_change(
 ) -> None:
     """Done once it is on disk; to be called under `engine.changing`.
 
-    Payments behind it in the sequence meet it already while it is written; when it can't be
-    written none of them is kept either, and all is as before. `content` goes with a change of a
-    list's entries, as `contents`, which is what the list holds from then on. `compiled` are versions that
+    Payments behind it in the sequence meet it already while it is written; when it can't be written
+    none of them is kept either, and all is as before. `content` goes with a change of a list's
+    entries, as `contents`, which is what the list holds from then on. `compiled` are versions that
     the change brings in. Raises `JournalError`.
     """
     state, active = engine.state, dict(engine.active)

@@ -275,9 +275,9 @@ class Series:
     """The records an aggregate over history looks at, grouped by a key.
 
     `by`, `where` and `value` are read on the historical record: `Fact` is its payment,
-    `ElementFact` the transaction of a `transactions` series, `DecisionFact` what was decided, `LabelFact` what is known,
-    `EventFact` the data of an `events` series. `event` names the type of an `events` series.
-    A `LetValue` in them belongs to the program that holds the series.
+    `ElementFact` the transaction of a `transactions` series, `DecisionFact` what was decided,
+    `LabelFact` what is known, `EventFact` the data of an `events` series. `event` names the type of
+    an `events` series. A `LetValue` in them belongs to the program that holds the series.
     """
 
     collection: Literal["payments", "transactions", "events"]
@@ -312,10 +312,10 @@ class History(Node):
 
     `keys` are read on the current payment (or event) and select the group. They are the same
     expressions as `series.by`, but for a metric read with keys of its own
-    (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for
-    `age`, `interval`, `since`, `first` and `streak`, which look at all of the history. `earlier` leaves out the
-    record that is being decided. `half_life`, in microseconds, is that of a `decay`, whose `over` is
-    as far back as anything weighs.
+    (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for `age`,
+    `interval`, `since`, `first` and `streak`, which look at all of the history. `earlier` leaves
+    out the record that is being decided. `half_life`, in microseconds, is that of a `decay`, whose
+    `over` is as far back as anything weighs.
     """
 
     function: AggregateFunction

@@ -13,7 +13,8 @@ MAX_SIZE = 250_000
 """The instructions of all the patterns of a file: a few megabytes, and a fraction of a second."""
 _SHORT = 256
 _RECENT = 64
-"""How many texts of up to `_SHORT` characters a test remembers: a payment asks the same several times."""
+"""How many texts of up to `_SHORT` characters a test remembers: a payment asks the same several
+times."""
 
 
 class RegexError(ValueError):

@@ -10,6 +10,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -53,7 +54,8 @@ class Source:
 
     @classmethod
     def of(cls, name: str, text: str) -> Source:
-        starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
+        *lines, _ = text.split("\n")
+        starts = accumulate((len(line) + 1 for line in lines), initial=0)
         return cls(name, text, tuple(starts))
 
     def position(self, offset: int) -> Position:

@@ -17,9 +17,10 @@ class Field:
     """A name that a file can use.
 
     `path` is the name as written, split at its dots. `access` is the chain of attributes that
-    reaches the value from the facts (or from the element, for a transaction's field), each of
-    which may be None. A `required` field is there whenever the record that it belongs to is. `refuses` says in words why a value
-    (carried as `types.py` says) never arrives, None of one that may; it is None without such rules.
+    reaches the value from the facts (or from the element, for a transaction's field), each of which
+    may be None. A `required` field is there whenever the record that it belongs to is. `refuses`
+    says in words why a value (carried as `types.py` says) never arrives, None of one that may; it
+    is None without such rules.
     """
 
     path: tuple[str, ...]

@@ -146,9 +146,10 @@ class ProofsView(Struct, frozen=True):
 
 
 class CheckAnswer(Struct, frozen=True):
-    """`kind` and `name` are what the text declares, null while it has errors. `formatted` is its one
-    layout, null while it has syntax errors; `coverage` is null where there is nothing to see. `differences`
-    are those in meaning from the active version of its name, null without one. `proofs` are there when they were asked for.
+    """`kind` and `name` are what the text declares, null while it has errors. `formatted` is its
+    one layout, null while it has syntax errors; `coverage` is null where there is nothing to see.
+    `differences` are those in meaning from the active version of its name, null without one.
+    `proofs` are there when they were asked for.
     """
 
     kind: FileNoun | None

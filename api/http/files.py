@@ -232,9 +232,8 @@ def read_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404,),
     )
     async def read_file(request: Request, name: FileName) -> Struct:
-        lineage = lineages_of(request.account, of.kind).get(name)
-        if lineage is None:
-            lineage = find_lineage(request.account, of.kind, name)
+        shown = lineages_of(request.account, of.kind).get(name)
+        lineage = shown or find_lineage(request.account, of.kind, name)
         return answer(file_view(request, of, name, lineage))
 
     return read_file

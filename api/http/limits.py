@@ -2,8 +2,8 @@
 
 Reports (payments and events) and all other work have buckets of their own: a shop's payments never
 wait for the same shop's imports. Of that work, changes of what is configured have one bucket more:
-each is a commit that other accounts' payments wait for. What comes a little too soon waits for its turn, unless
-it is a report, so that one account's requests come to others' payments one by one.
+each is a commit that other accounts' payments wait for. What comes a little too soon waits for its
+turn, unless it is a report, so that one account's requests come to others' payments one by one.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ class Limiter:
     ) -> Allowance:
         """Takes `tokens` for a request; `now` in seconds of a steady clock.
 
-        Raises `Problem` 429 when a bucket has not `at_hand` of them within the request's patience, and
-        takes none then. What it lacks of the others comes off what follows: no batch is too large for ever.
+        Raises `Problem` 429 when a bucket has not `at_hand` of them within the request's patience,
+        and takes none then. What it lacks of the others comes off what follows: no batch is too
+        large for ever.
         """
         reports = demand == "report"
         of = key.account, key.id, reports

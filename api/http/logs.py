@@ -36,7 +36,8 @@ _colour = structlog.dev.ConsoleRenderer(colors=True)
 
 
 class Lines:
-    """Lines on their way to a stream, in place of a logger of structlog's; `word` makes the text of one."""
+    """Lines on their way to a stream, in place of a logger of structlog's; `word` makes the text of
+    one."""
 
     def __init__(self, stream: TextIO, word: Callable[[EventDict], bytes]) -> None:
         self._file = stream.fileno()

@@ -35,7 +35,8 @@ from tollkeeper.engine.runtime import Engine
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of durations, in seconds; one more bucket has none."""
 _SCORES = (0, 2, 3, 5, 10, 20, 35, 50, 70, 85, 95)
-"""From which hundredths on each part of the scores begins: most lie low, so the parts are narrow there."""
+"""From which hundredths on each part of the scores begins: most lie low, so the parts are narrow
+there."""
 _BUILD = InfoMetricFamily(
     "toll_build",
     "The release that runs.",

@@ -99,10 +99,11 @@ class Deprecation:
 class Operation:
     """What an operation's description has beyond what the framework reads from a handler.
 
-    `scope` is what the key must have, `any` for every good key, None for a path that needs no key. `refusals` are the
-    statuses of the one error body that this operation has beside those that its scope and its
-    body bring with them; `errors` are examples of its 422. `repeatable` operations read an
-    `Idempotency-Key`. Of the parameters in `query` those in `unlisted` are taken, not described.
+    `scope` is what the key must have, `any` for every good key, None for a path that needs no key.
+    `refusals` are the statuses of the one error body that this operation has beside those that its
+    scope and its body bring with them; `errors` are examples of its 422. `repeatable` operations
+    read an `Idempotency-Key`. Of the parameters in `query` those in `unlisted` are taken, not
+    described.
     """
 
     scope: RouteScope
@@ -135,7 +136,8 @@ def operation(
     demand: Demand = "work",
     deprecated: Deprecation | None = None,
 ) -> Callable[[Handler], HTTPRouteHandler]:
-    """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of `answers` is its usual status.
+    """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of
+    `answers` is its usual status.
 
     Parameters of the path and the query are the handler's own, described in their annotations.
     `of_merchants` says that it tells a user who sees some merchants alone of no others; where it

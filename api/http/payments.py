@@ -341,7 +341,8 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
 async def _answered_before(
     request: Request, repeat_key: str, body: bytes, arrived: int
 ) -> bytes | None:
-    """The stored response to an earlier request of this idempotency key. Raises as `replay_response`."""
+    """The stored response to an earlier request of this idempotency key. Raises as
+    `replay_response`."""
     journal, account = request.engine.journal, request.key.account
     stored = await journal.find_idempotency(account, repeat_key, arrived)
     return None if stored is None else replay_response(request, stored, body)

@@ -165,8 +165,8 @@ class AloneBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 class ProposalView(Struct, frozen=True):
     """What is proposed: `kind`, `name` and `version` of a file, with the `base` that is active,
-    `settings`, or `entries` of the list `name`. `open` says whether it can still be decided; `alone` is in force before anybody
-    approved it, and waits for that.
+    `settings`, or `entries` of the list `name`. `open` says whether it can still be decided;
+    `alone` is in force before anybody approved it, and waits for that.
     """
 
     number: int

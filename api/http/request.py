@@ -42,8 +42,8 @@ class RequestState:
 
     `route` is its path as it is described, `headers` the first of each name. `answer_headers` join
     those of the answer. `log` joins the request's log line and holds no personal data and no key.
-    `key` and `allowance` are None until authentication, and where no key is needed. `late` says that the body's time
-    is over.
+    `key` and `allowance` are None until authentication, and where no key is needed. `late` says
+    that the body's time is over.
     """
 
     service: Service
@@ -63,7 +63,8 @@ def state_of(scope: Scope) -> RequestState:
 
 
 def has_state(scope: Scope) -> bool:
-    """Whether the outermost application has the request: what is sent on to another node it never gets."""
+    """Whether the outermost application has the request: what is sent on to another node it never
+    gets."""
     return _STATE in scope.get("state", {})
 
 

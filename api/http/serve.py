@@ -1,4 +1,5 @@
-"""Serve a data folder: listen, open the engine, rebuild its windows beside, answer until told to stop."""
+"""Serve a data folder: listen, open the engine, rebuild its windows beside, answer until told to
+stop."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import asyncio
 import gc
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -25,6 +25,7 @@ from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
 from tollkeeper.api.http.settings import Settings, StartError
+from tollkeeper.api.http.threads import YieldingThreads
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Fenced, JournalError
@@ -50,9 +51,6 @@ from tollkeeper.engine.window_snapshot import keep_snapshots
 
 COLLECT_AT = (20_000, 50, 1_000)
 """Requests leave little to the collector, and a look at all that the windows hold takes long."""
-SWITCH_S = 0.0005
-"""A thread beside the loop has the interpreter no longer than this once the loop wants it: what one
-account has worked out there would else hold up each step of another's payment by 5 ms."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BACKLOG = 2048
 
@@ -68,7 +66,7 @@ def serve(settings: Settings, progress: Progress) -> None:
 
 
 async def _serve(settings: Settings, progress: Progress) -> None:
-    sys.setswitchinterval(SWITCH_S)
+    asyncio.get_running_loop().set_default_executor(YieldingThreads())
     require_data(settings)
     require_telemetry(settings)
     openid = openid_of(settings)

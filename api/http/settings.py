@@ -58,7 +58,8 @@ _UNSPECIFIED = ("0.0.0.0", "::")  # noqa: S104 - where one listens and nobody ca
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """`waiting` requests may be decided and not yet on disk: more are refused (503) before any work.
+    """`waiting` requests may be decided and not yet on disk: more are refused (503) before any
+    work.
 
     The journal is in `folder`, or in the PostgreSQL database with the address `database`; then the
     folder holds only what this machine works out from it.
@@ -68,24 +69,23 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     `connections` may be open at once: beyond that the one closes whose request head is on its way
     for longest, and without one the requests of more are refused (503). One address may have
-    `heads_per_address` heads on their way; beyond that its slow ones close. A connection is
-    closed when for `idle_seconds` no whole request head has arrived on it; a head has at most
-    `head_bytes` (431). A JSON body has at most `body_bytes` (413), any body `body_seconds` to arrive
-    (408). Once told to stop, the service gives requests
-    in flight `drain_seconds`. A key may send `key_reports` payments and events a second, and all keys
-    of an account `account_reports`; of other requests `key_work` and `account_work`, of which
-    `account_changes` may change what is configured (429).
+    `heads_per_address` heads on their way; beyond that its slow ones close. A connection is closed
+    when for `idle_seconds` no whole request head has arrived on it; a head has at most `head_bytes`
+    (431). A JSON body has at most `body_bytes` (413), any body `body_seconds` to arrive (408). Once
+    told to stop, the service gives requests in flight `drain_seconds`. A key may send `key_reports`
+    payments and events a second, and all keys of an account `account_reports`; of other requests
+    `key_work` and `account_work`, of which `account_changes` may change what is configured (429).
     From one address people may try to sign in `address_sign_ins` times a minute (429).
-    `windows_cap` is how many elements an account's windows may hold
-    before the largest is given up, `windows_total_cap` how many those of all accounts may before
-    the account that holds most gives up its largest; they count payments that arrive up to
-    `late_hours` after their time. Every `snapshot_minutes` what they hold is written to a file,
-    from which a start goes on. `reach` is which addresses webhooks may have: `public` ones
-    over https alone, or `any`. `damage` is what is done about entries that can't be read;
-    `require_data` refuses a folder without a journal in place of beginning one. `console` is
-    `on` for pages at `/console`, `off` for none, or `HOST:PORT` for pages on a listener of their own. `telemetry` is the address of a collector of OTLP over
-    HTTP, to which traces and figures are sent. `openid` is a file that says who lets people in by
-    OpenID Connect (docs/console.md).
+    `windows_cap` is how many elements an account's windows may hold before the largest is given up,
+    `windows_total_cap` how many those of all accounts may before the account that holds most gives
+    up its largest; they count payments that arrive up to `late_hours` after their time. Every
+    `snapshot_minutes` what they hold is written to a file, from which a start goes on. `reach` is
+    which addresses webhooks may have: `public` ones over https alone, or `any`. `damage` is what is
+    done about entries that can't be read; `require_data` refuses a folder without a journal in
+    place of beginning one. `console` is `on` for pages at `/console`, `off` for none, or
+    `HOST:PORT` for pages on a listener of their own. `telemetry` is the address of a collector of
+    OTLP over HTTP, to which traces and figures are sent. `openid` is a file that says who lets
+    people in by OpenID Connect (docs/console.md).
 
     On a database several nodes share the journal: one listens to the others on `node_host` and
     `node_port` (0 takes a free one), and is reached by them at `node_address` (`HOST:PORT`), where

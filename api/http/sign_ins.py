@@ -34,7 +34,8 @@ class WantedSignInBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BegunSignIn(Struct, frozen=True):
-    """The browser goes to `address`, and keeps `attempt` for `POST /v1/sessions`, where it works once."""
+    """The browser goes to `address`, and keeps `attempt` for `POST /v1/sessions`, where it works
+    once."""
 
     address: str
     attempt: str

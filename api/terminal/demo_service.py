@@ -140,8 +140,8 @@ async def _serve(
 
 
 async def _furnish(engine: Engine) -> str:
-    """The account with the shipped rules in force, its own edit of one and a further one on trial, and a
-    monitor; its key.
+    """The account with the shipped rules in force, its own edit of one and a further one on trial,
+    and a monitor; its key.
     """
     await _perform(engine, CreateAccount(DEMO_ACCOUNT))
     for path in sorted(SHIPPED.glob("*.rule")):

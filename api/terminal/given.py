@@ -1,4 +1,5 @@
-"""What the author of a backtest, a fit or a suggestion gives: the program, labels, and where the period begins."""
+"""What the author of a backtest, a fit or a suggestion gives: the program, labels, and where the
+period begins."""
 
 from __future__ import annotations
 

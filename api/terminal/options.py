@@ -121,7 +121,7 @@ def read_time(text: str | None) -> int:
 
 
 def _read_until(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    from tollkeeper.engine.open import now
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.publish.activate import read_until
 
     try:

@@ -13,18 +13,18 @@ from tollkeeper.api.terminal.backtest_words import NO_ACTION, amounts_text, head
 from tollkeeper.api.terminal.explanation import ACTION_STYLES
 from tollkeeper.engine.offline.backtest.compare import SHOWN_EXAMPLES
 from tollkeeper.engine.offline.backtest.report import OutcomeChange, Report, UnrecordedDecisions
-from tollkeeper.engine.offline.preview import Preview
-from tollkeeper.engine.publish.diff import Difference
-from tollkeeper.engine.shadows.record import ShadowOutcome
-from tollkeeper.engine.shadows.report import ShadowReport
 
 if TYPE_CHECKING:
     # They need scikit-learn, which only fitting has.
     from tollkeeper.engine.offline.fit.fitting import FittedScorecard
     from tollkeeper.engine.offline.fit.quality import Quality
+    from tollkeeper.engine.offline.preview import Preview
 
     # It needs z3, which only proving has.
     from tollkeeper.engine.offline.prove.prove_text import ProofsOfText
+    from tollkeeper.engine.publish.diff import Difference
+    from tollkeeper.engine.shadows.record import ShadowOutcome
+    from tollkeeper.engine.shadows.report import ShadowReport
 
 _CHANGE_STYLES = {"added": "green", "removed": "red", "moved": "cyan", "changed": "yellow"}
 

@@ -92,7 +92,8 @@ def settle(target: Path) -> None:
 
 
 def read_manifest(target: Path) -> Manifest | None:
-    """The backup's manifest; None when there is none. Raises `JournalError` for one that is not ours."""
+    """The backup's manifest; None when there is none. Raises `JournalError` for one that is not
+    ours."""
     try:
         manifest = _read((target / MANIFEST).read_bytes())
     except FileNotFoundError:

@@ -1,6 +1,7 @@
 """Alerts and standings follow the journal when it was rewritten: what it forgot, they forget.
 
-All that is kept of alerts comes from the journal's transitions, so a run that was cut off is done again.
+All that is kept of alerts comes from the journal's transitions, so a run that was cut off is done
+again.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ def read_entry(
 
 
 def show_entry(spec: Spec, entry: ListEntry) -> dict[str, Any]:
-    """The entry in the form that `read_entry` takes, all values as text; what is not set is left out."""
+    """The entry in the form that `read_entry` takes, all values as text; what is not set is left
+    out."""
     shown: dict[str, Any] = {"value": entry.value}
     if isinstance(spec, TableSpec):
         shown["columns"] = dict(zip(spec.columns, column_texts(entry), strict=True))

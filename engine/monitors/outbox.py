@@ -234,7 +234,8 @@ def add_alerts(
     key: FolderKey,
     now: int,
 ) -> None:
-    """Lists the alerts among the transitions and puts a notice of each to each address in the outbox."""
+    """Lists the alerts among the transitions and puts a notice of each to each address in the
+    outbox."""
     targets = list(urls)
     for number, transition in enumerate(transitions):
         connection.execute(

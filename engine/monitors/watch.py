@@ -38,8 +38,8 @@ class Standing(NamedTuple):
 class Standings:
     """How every monitor stands for every key that it ever had a transition for.
 
-    `_standings` holds the newest standing last; the others are for taking it back. `_decode_outcome` are the
-    monitors that ever turned for any key: account, type and name.
+    `_standings` holds the newest standing last; the others are for taking it back.
+    `_decode_outcome` are the monitors that ever turned for any key: account, type and name.
     """
 
     _standings: dict[MonitorKey, tuple[Standing, ...]] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""All that can be said of a text before it is stored: what is wrong, its layout, its tests, its windows."""
+"""All that can be said of a text before it is stored: what is wrong, its layout, its tests, its
+windows."""
 
 from __future__ import annotations
 

@@ -46,9 +46,8 @@ def known_outcomes(
     """The payments that are labelled, and those that nobody labelled though they are older than
     `mature` (µs), which count as honest; of more than `most` the newest.
 
-    A denial keeps from us what would have become of its payment: without a label it says nothing, unless it
-    was held out.
-    Raises `NothingToLearnError`.
+    A denial keeps from us what would have become of its payment: without a label it says nothing,
+    unless it was held out. Raises `NothingToLearnError`.
     """
     last = 0
     set_aside = {"denied": 0, "unsure": 0, "young": 0, "old": 0}

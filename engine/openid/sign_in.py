@@ -77,7 +77,8 @@ class _Tokens(Struct, frozen=True):
 
 
 async def begin_sign_in(openid: OpenId, account: str, now: int, shard: int = 1) -> Departure:
-    """To an account of this shard. Raises `NotFound` where nobody lets people into the account, `UnreachableError`."""
+    """To an account of this shard. Raises `NotFound` where nobody lets people into the account,
+    `UnreachableError`."""
     provider = openid.providers.get(account)
     if provider is None:
         raise NotFound("account", f"nobody signs in to `{account}` by OpenID")

@@ -19,7 +19,7 @@ async def rewriting(engine: Engine, account: int) -> AsyncIterator[None]:
     journal.
     """
     engine.rewriting.add(account)
-    await forget_in_snapshot(engine, account)
+    await forget_in_snapshot(engine, (account,))
     async with engine.seen_times.rewriting(account, engine.journal.flush):
         yield
     engine.rewriting.discard(account)

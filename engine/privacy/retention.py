@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from structlog import get_logger
-
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.keep import purge_alerts
 from tollkeeper.engine.labels.payment_state import payment_state
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.webhook_secrets import has_outlived_secret, settle_secrets
@@ -18,8 +17,6 @@ from tollkeeper.engine.webhook_secrets import has_outlived_secret, settle_secret
 _EVERY_S = 3600.0
 _LOOK_S = 1.0
 """How often it is looked whether a clock that was wrong is right again."""
-
-log = get_logger()
 
 
 async def keep_to_retention(engine: Engine) -> None:
@@ -33,10 +30,10 @@ async def keep_to_retention(engine: Engine) -> None:
                 removed = await purge_account(engine, account)
                 await _end_secrets(engine, account)
                 if removed:
-                    log.info("purged", account=account, entries=removed)
+                    get_logger().info("purged", account=account, entries=removed)
             await engine.journal.expire(engine.clock())
         except Exception:  # whatever it is, the service goes on and the next round tries again
-            log.exception("not_purged")
+            get_logger().exception("not_purged")
         await asyncio.sleep(_EVERY_S)
 
 

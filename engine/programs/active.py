@@ -150,7 +150,8 @@ def pick_version(
     at: int,
     key_of: Callable[[RolloutKey], str | None],
 ) -> Version | None:
-    """The version for one payment at `at` (µs): the rollout's for its share of the keys, else the active one.
+    """The version for one payment at `at` (µs): the rollout's for its share of the keys, else the
+    active one.
 
     `key_of` reads the payment's user, device or order; a payment without it gets the active
     version. None for a name that is unknown or not published.

@@ -31,7 +31,8 @@ _MERCHANT = ("merchant", "id")
 
 @dataclass(frozen=True, slots=True)
 class LoadedMetric:
-    """`index` is the place of its value among those that the type reads, `to_json` writes one as JSON."""
+    """`index` is the place of its value among those that the type reads, `to_json` writes one as
+    JSON."""
 
     name: str
     index: int

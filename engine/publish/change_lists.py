@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -33,9 +32,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 LIST_PAGE = 500
-_STEP = 200
-_PAUSE_S = 0.0005
-"""After so many entries that are brought into memory, so long a pause."""
+_FEW = 10
+"""So many entries the event loop reads itself; of more it has a thread read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +68,9 @@ async def decide_entries(
 
 async def _map_beside_traffic(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:
     """What `work` makes of the items, many of them beside the traffic."""
-    if len(items) <= _STEP:
+    if len(items) <= _FEW:
         return work(items)
-    return await asyncio.to_thread(work, _with_pauses(items))
-
-
-def _with_pauses(entries: Iterable[T]) -> Iterator[T]:
-    """Lets the event loop have the interpreter often, in place of the 5 ms that a thread may keep
-    it.
-    """
-    for number, entry in enumerate(entries):
-        if number % _STEP == 0:
-            time.sleep(_PAUSE_S)
-        yield entry
+    return await asyncio.to_thread(work, items)
 
 
 async def list_page(
@@ -183,9 +171,8 @@ class ReplaceEntries(AccountVerb, frozen=True):
             count = await asyncio.to_thread(journal.count_staged, account, name, self.content)
             if count is None:
                 raise NotFound("content", f"nothing is staged for `{name}` under {self.content}")
-            held = await asyncio.to_thread(
-                build_contents, spec, _with_pauses(journal.staged_entries(self.content))
-            )
+            staged = journal.staged_entries(self.content)
+            held = await asyncio.to_thread(build_contents, spec, staged)
             async with engine.changing:
                 state = engine.state.accounts[account]
                 check_entries_alone(state)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import list_contents, staging
 from tollkeeper.engine.journal.connection import SqlConnection
@@ -25,7 +26,6 @@ from tollkeeper.engine.lists.csv_file import read_csv, write_csv
 from tollkeeper.engine.lists.imports import BadEntry, ImportResult, import_entries
 from tollkeeper.engine.lists.maxmind_file import read_maxmind
 from tollkeeper.engine.lists.spec import Spec, TableSpec
-from tollkeeper.engine.open import now
 from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.publish.change_lists import ReplaceEntries
 from tollkeeper.engine.publish.queue import perform_in

@@ -49,7 +49,8 @@ async def make_proposal(
 
 
 class Propose(AccountVerb, frozen=True):
-    """Propose a change that another person makes by approving it; the effect's `count` is its number."""
+    """Propose a change that another person makes by approving it; the effect's `count` is its
+    number."""
 
     change: Proposable
     note: str

@@ -13,8 +13,8 @@ from time import monotonic
 
 import msgspec
 from msgspec import Raw, Struct
-from structlog import get_logger
 
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import requests
 from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Locked, Unavailable
@@ -26,7 +26,8 @@ from tollkeeper.engine.journal.source import (
     holder_of_source,
     require_current,
 )
-from tollkeeper.engine.open import now, open_engine
+from tollkeeper.engine.log import get_logger
+from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import Effect, Verb, find_verb, verb_name
 from tollkeeper.engine.registry.errors import Refused

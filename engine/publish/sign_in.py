@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from structlog import get_logger
-
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect

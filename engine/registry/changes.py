@@ -153,10 +153,11 @@ class UserRemoved(Struct, frozen=True, tag="user_removed"):
 
 
 class SessionStarted(Struct, frozen=True, tag="session_started"):
-    """Somebody signed in; `hash` is the SHA-256 of what their browser holds, good before `ends_at` (µs).
+    """Somebody signed in; `hash` is the SHA-256 of what their browser holds, good before `ends_at`
+    (µs).
 
-    `parent` is the id of the key that signed in, if one did; `scopes` what an owner whom the account
-    does not know may do. A user has neither: their role says it.
+    `parent` is the id of the key that signed in, if one did; `scopes` what an owner whom the
+    account does not know may do. A user has neither: their role says it.
     """
 
     hash: bytes
@@ -358,7 +359,8 @@ class ListReplaced(Struct, frozen=True, tag="list_replaced"):
 
 
 class SealedSecret(Struct, frozen=True, omit_defaults=True):
-    """A webhook's secret, encrypted by the folder's key; it signs before `until` (µs), None for no end."""
+    """A webhook's secret, encrypted by the folder's key; it signs before `until` (µs), None for no
+    end."""
 
     sealed: bytes
     until: int | None = None

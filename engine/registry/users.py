@@ -25,7 +25,8 @@ def set_user(
 ) -> UserSet | None:
     """A new user, or another role for one who is there; None when that changes nothing.
 
-    `merchants` are those that the user sees, none for all; None leaves them as they were. Raises `Invalid` with all that is wrong, `Conflict` when there are too many.
+    `merchants` are those that the user sees, none for all; None leaves them as they were. Raises
+    `Invalid` with all that is wrong, `Conflict` when there are too many.
     """
     check_live(account)
     violations = []

@@ -17,11 +17,11 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
-from structlog import get_logger
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import Database, JournalSource, folder_of
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.questions import Question
@@ -36,8 +36,6 @@ DATABASE_VARIABLE = "TOLL_INDEXED_DATABASE"
 _PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 _END_S = 5.0
-
-log = get_logger()
 
 
 class IndexUnavailable(JournalError):  # noqa: N818 - named for what happened
@@ -140,8 +138,8 @@ class SearchProcess:
             try:
                 await self._run_once()
             except Exception:  # whatever it is, the next process may do better
-                log.exception("index_process_failed")
-            log.warning("index_process_ended")
+                get_logger().exception("index_process_failed")
+            get_logger().warning("index_process_ended")
             await asyncio.sleep(_PAUSE_S)
 
     async def _run_once(self) -> None:

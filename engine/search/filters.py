@@ -243,7 +243,8 @@ def read_moment(text: str, now: int) -> int:
 
 
 def _score(text: str, rounding: str) -> int:
-    """In hundredths, as scores are: what lies between two of them bounds the same scores as one does."""
+    """In hundredths, as scores are: what lies between two of them bounds the same scores as one
+    does."""
     if not _SCORE.fullmatch(text) or (number := Decimal(text)) > 1:
         raise ValueError("a score is a number between 0 and 1")
     return int((number * 100).to_integral_value(rounding))

@@ -108,7 +108,8 @@ def connect_to_read(folder: Path) -> sqlite3.Connection:
 
 
 def inode_of(folder: Path) -> tuple[int, int] | None:
-    """The device and number of the file, which one made later in its place has not; None without one."""
+    """The device and number of the file, which one made later in its place has not; None without
+    one."""
     try:
         found = (folder / _FILE).stat()
     except FileNotFoundError:

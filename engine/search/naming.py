@@ -18,7 +18,8 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, told_term
 class NamingEntries(NamedTuple):
     """Sequence numbers up to `last`, in order: of the creations of payments with a name as the
     user's, of entries that hold a name as a value of their own, of those with words that people
-    wrote, whatever they say, and of those that can't be read. Some may be gone, or name nobody any more.
+    wrote, whatever they say, and of those that can't be read. Some may be gone, or name nobody any
+    more.
     """
 
     last: int

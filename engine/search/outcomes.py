@@ -37,7 +37,8 @@ OutcomeDigits: TypeAlias = Mapping[tuple[int, int], int]
 
 
 def _fields() -> Iterator[tuple[Facet, int, tuple[str, ...]]]:
-    """By facet, the lowest bit of its number within the byte, and the names that are numbered from 1."""
+    """By facet, the lowest bit of its number within the byte, and the names that are numbered from
+    1."""
     shift = 0
     for facet, names in OUTCOME_VALUES:
         yield facet, shift, names

@@ -136,7 +136,8 @@ class FindFalsePositives(Struct, frozen=True, tag=True):
 
 
 class FindPerformance(Struct, frozen=True, tag=True):
-    """What became of the payments that each condition of a rule decided, from `since` to `until` (µs)."""
+    """What became of the payments that each condition of a rule decided, from `since` to `until`
+    (µs)."""
 
     rule: str
     conditions: tuple[tuple[int, str], ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -20,7 +21,13 @@ from tollkeeper.engine.search.blocks import (
 )
 from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, count_outcomes
 from tollkeeper.engine.search.reading import RUN_SHIFT, AccountIndex
-from tollkeeper.engine.search.runs import COMMON, entries_from, entry_outcomes, sequence_of
+from tollkeeper.engine.search.runs import (
+    COMMON,
+    blocks_of,
+    entries_from,
+    entry_outcomes,
+    sequence_of,
+)
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
@@ -50,15 +57,12 @@ def find_related(
     if known is None:
         return None
     begin = index.sequence_at(since, 0)
-    blocks = index.blocks(begin, index.last + 1)
-    seen = _of_merchants(index, merchants, blocks)
+    made = index.runs_made()
+    by_run = _blocks_by_run(made, block_of(begin), block_of(index.last))
+    seen = _of_merchants(index, merchants, [*chain.from_iterable(by_run.values())])
     shared = [
         _Shared(index, begin, seen, facet, value) for facet, value in entities_of(read_facts(known))
     ]
-    by_run: dict[int, list[int]] = {}
-    for block in blocks:
-        by_run.setdefault(block >> _RUN, []).append(block)
-    made = index.runs_made()
     for each in shared:
         each.add_runs(by_run, made)
     # Block by block, as the sets of the one that was read last are held.
@@ -72,6 +76,18 @@ def find_related(
     arrived = cache(index.arrived)
     found = (each.related(arrived) for each in shared)
     return [each for each in found if each is not None]
+
+
+def _blocks_by_run(runs: Iterable[int], first: int, last: int) -> dict[int, range]:
+    """The blocks from `first` to `last` that runs are of.
+
+    Some may have no payments: to find out which would take longer than to look there in vain.
+    """
+    within = {
+        run: range(max(blocks_of(run).start, first), min(blocks_of(run).stop, last + 1))
+        for run in runs
+    }
+    return {run: blocks for run, blocks in within.items() if blocks}
 
 
 def _of_merchants(
@@ -116,7 +132,7 @@ class _Shared:
         self._first = self._last = -1
         self.alone: list[int] = []
 
-    def add_runs(self, blocks: Mapping[int, list[int]], made: Mapping[int, int]) -> None:
+    def add_runs(self, blocks: Mapping[int, range], made: Mapping[int, int]) -> None:
         """Counts what is in runs, of which the blocks are given, and reads what is in other blocks."""
         left = {run for run in blocks if made.get(run, -1) < self._value}
         common = list[int]()

@@ -65,7 +65,7 @@ def unmade_run(index: sqlite3.Connection) -> tuple[int, int, int] | None:
 
 def extend_run(index: AccountIndex, run: int, through: int) -> None:
     """Brings the next values, after `through`, into an account's run."""
-    blocks = _blocks_of(run)
+    blocks = blocks_of(run)
     payments = sum(index.members(Facet.PAYMENT, 0, block).bit_count() for block in blocks)
     stretch = EVERY_VALUE * _AT_ONCE // max(payments * len(ENTITIES), _AT_ONCE)
     last = min(through + stretch, EVERY_VALUE)
@@ -99,7 +99,8 @@ def extend_run(index: AccountIndex, run: int, through: int) -> None:
     )
 
 
-def _blocks_of(run: int) -> range:
+def blocks_of(run: int) -> range:
+    """The blocks that a run is of."""
     first = run << RUN_SHIFT - SHIFT
     return range(first, first + _BLOCKS)
 
@@ -146,7 +147,7 @@ class RunChanges:
         for (account, run, (facet, value)), places in sorted(self._changed.items()):
             row = self._index.execute(_ENTRIES, (run, value)).fetchone()
             if row is not None and row[0] == COMMON:
-                blocks = _blocks_of(run)
+                blocks = blocks_of(run)
                 if not any(
                     self._index.execute(_IN_BLOCK, (account, facet, block, value)).fetchone()
                     for block in blocks

@@ -29,9 +29,9 @@ class Facet(IntEnum):
     """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths,
     `SCORE` one for each bit of the score in hundredths plus one, so that 0 is a score too; of
     `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0. By `TOLD`,
-    `WORDED` and `DAMAGED` an erasure alone finds entries, of any kind: by a text in small letters that one
-    holds as a value of its own, and, without a value, those with words that people wrote and those that
-    can't be read.
+    `WORDED` and `DAMAGED` an erasure alone finds entries, of any kind: by a text in small letters
+    that one holds as a value of its own, and, without a value, those with words that people wrote
+    and those that can't be read.
     """
 
     PAYMENT = 0

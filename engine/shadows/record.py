@@ -11,20 +11,18 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
-from structlog import get_logger
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import QueuedShadow
 
 _AT_ONCE = 64
 DRAIN_S = 5.0
-
-log = get_logger()
 
 
 class ShadowOutcome(Struct, frozen=True, omit_defaults=True):
@@ -98,7 +96,7 @@ def _evaluate(item: QueuedShadow) -> Decision | None:
         return item.evaluate()
     except Exception as fault:
         _, kind, name, version = item.trial
-        log.error(
+        get_logger().error(
             "shadow_failed", kind=kind, name=name, version=version, fault=type(fault).__name__
         )
         return None
@@ -127,7 +125,7 @@ def _entry(engine: Engine, sequence: int, item: QueuedShadow, would: Decision | 
 
 def _lose(engine: Engine, item: QueuedShadow, error: JournalError) -> None:
     engine.shadows.skip(item)
-    log.warning("shadow_not_recorded", error=str(error))
+    get_logger().warning("shadow_not_recorded", error=str(error))
 
 
 def _outcome(decision: Decision) -> ShadowOutcome:

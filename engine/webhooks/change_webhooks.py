@@ -99,7 +99,8 @@ def _seal(engine: Engine, account: int, url: str) -> SealSecret:
 
 
 class SetWebhook(AccountVerb, frozen=True):
-    """Send notices to an address. Its secrets are no arguments, which stand in the folder for a moment."""
+    """Send notices to an address. Its secrets are no arguments, which stand in the folder for a
+    moment."""
 
     url: str
     kinds: tuple[NoticeKind, ...] | None = None

@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 
 import httpcore
 from msgspec.structs import replace
-from structlog import get_logger
 
 from tollkeeper.engine.folder_key import FolderKey
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.keep import note_missed, remember_progress
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert, Delivery
 from tollkeeper.engine.monitors.webhook_reach import Reach, connections

@@ -72,7 +72,8 @@ def _prefix_fix(work: Work, part: p.Expression, literal: p.Constant) -> Iterator
 
 
 def _of_cased(value: p.Expression, literal: p.Constant) -> Iterator[Diagnostic]:
-    """What `lower`, `upper` and `email_domain` give is of one case; a domain has no `@`; `left` cuts."""
+    """What `lower`, `upper` and `email_domain` give is of one case; a domain has no `@`; `left`
+    cuts."""
     if not isinstance(value, p.Call) or not isinstance(literal.type, t.String):
         return
     text = str(literal.value)

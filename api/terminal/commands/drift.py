@@ -25,7 +25,7 @@ def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None
     import msgspec
 
     from tollkeeper.api.http.drift import drift_answer
-    from tollkeeper.engine.open import now
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.search.asking import SearchHere
     from tollkeeper.engine.search.drift import ScoreWeek
     from tollkeeper.engine.search.filters import read_filter

@@ -64,10 +64,10 @@ def fit(
     """
     from tollkeeper.api.terminal.given import GivenError, read_since
     from tollkeeper.api.terminal.rendering import draw_fitted
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.lists.environment import Environment
     from tollkeeper.engine.offline.outcomes import NothingToLearnError
     from tollkeeper.engine.offline.testing.streams import StreamError
-    from tollkeeper.engine.open import now
     from tollkeeper.engine.programs.active import SCORECARD_NAME
     from tollkeeper.engine.programs.load import SHIPPED
     from tollkeeper.grammar.program import Scorecard

@@ -28,7 +28,7 @@ def holdout(account: str, search: str, as_json_: bool, data: JournalSource) -> N
     import msgspec
 
     from tollkeeper.api.http.figures import FalsePositivesAnswer
-    from tollkeeper.engine.open import now
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.registry.settings import HUNDREDTHS
     from tollkeeper.engine.search.asking import SearchHere
     from tollkeeper.engine.search.filters import read_filter, read_members

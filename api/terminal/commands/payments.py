@@ -38,7 +38,7 @@ def payments(
 
     from tollkeeper.api.http.search import found_view
     from tollkeeper.api.terminal.decision_lines import decision_table
-    from tollkeeper.engine.open import now
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.search.asking import SearchHere
     from tollkeeper.engine.search.filters import read_filter, read_members
     from tollkeeper.engine.search.find import FoundPage

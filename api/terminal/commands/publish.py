@@ -95,9 +95,9 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
     """What FILE would change of the active version's meaning, and of what was decided since."""
     from tollkeeper.api.terminal.given import GivenError, read_since
     from tollkeeper.api.terminal.rendering import draw_preview
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.offline.preview import preview_file
     from tollkeeper.engine.offline.testing.files import library_of, load_file
-    from tollkeeper.engine.open import now
 
     moment = now()
     try:

@@ -106,17 +106,18 @@ def suggest(
     """Suggest conditions from labelled history, as a rule file for review.
 
     Learns from the first 60 % of the payments, drops what does not hold in the next 20 %, counts on
-    the last 20 %, and backtests the file over them. Publishes nothing. Exits 3 when there is nothing to suggest.
+    the last 20 %, and backtests the file over them. Publishes nothing. Exits 3 when there is
+    nothing to suggest.
     """
     import msgspec
 
     from tollkeeper.api.terminal.given import GivenError, read_labels, read_since
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.offline.backtest.files import HistoryError
-    from tollkeeper.engine.open import now
 
     with extra("fit"):
         from tollkeeper.api.terminal.suggestion import draw_suggestion
-        from tollkeeper.engine.offline.backtest.backtest import backtest_files
+        from tollkeeper.engine.offline.backtest.files import backtest_files
         from tollkeeper.engine.offline.outcomes import NothingToLearnError
         from tollkeeper.engine.offline.suggest.account import examine_for_account
         from tollkeeper.engine.offline.suggest.columns import families

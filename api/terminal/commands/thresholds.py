@@ -48,7 +48,7 @@ def thresholds(
 
     from tollkeeper.api.http.thresholds import thresholds_answer
     from tollkeeper.api.terminal.threshold_lines import threshold_lines
-    from tollkeeper.engine.open import now
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.registry.changes import Costs, Thresholds
     from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS
     from tollkeeper.engine.search.asking import SearchHere

@@ -231,7 +231,7 @@ def test_webhook(
     import asyncio
 
     from tollkeeper.api.http.notices import sample_body
-    from tollkeeper.engine.open import now
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.webhooks.delivery import send_sample
 
     secrets = _secrets(data, account, url)
@@ -246,8 +246,8 @@ def test_webhook(
 def _secrets(data: JournalSource, account: str, url: str) -> Sequence[str]:
     """The secrets that sign for an address now, the newest last."""
     from tollkeeper.engine.folder_key import open_folder_key
+    from tollkeeper.engine.instants import now
     from tollkeeper.engine.journal.source import key_folder_of
-    from tollkeeper.engine.open import now
     from tollkeeper.engine.registry.webhooks import find_webhook, opened_secrets, webhook_id
 
     with refusals():

@@ -1,4 +1,5 @@
-"""A labelled history on standard output: `python -m tollkeeper.api.terminal.traffic --seed 1 --hours 24`."""
+"""A labelled history on standard output: `python -m tollkeeper.api.terminal.traffic --seed 1
+--hours 24`."""
 
 from __future__ import annotations
 

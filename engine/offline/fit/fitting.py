@@ -202,7 +202,8 @@ def fit_calibration(text: str, scorecard: Scorecard, examples: Examples) -> Fitt
 
 
 def _split(labels: Floats) -> int:
-    """How many of the examples are learned from. Raises `FitError` unless both parts have bots and people."""
+    """How many of the examples are learned from. Raises `FitError` unless both parts have bots and
+    people."""
     split = int(len(labels) * LEARNED)
     for part, words in ((labels[:split], "first 70 %"), (labels[split:], "last 30 %")):
         if len(np.unique(part)) < 2:

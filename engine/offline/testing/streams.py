@@ -9,7 +9,8 @@ A line is one of
     {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
 
 and may say when it arrived (`"at"`). Left out, that is a payment's or event's own timestamp, and
-otherwise when the line before arrived. A payment of a test's history may say what was decided (`"decision"`).
+otherwise when the line before arrived. A payment of a test's history may say what was decided
+(`"decision"`).
 """
 
 from __future__ import annotations

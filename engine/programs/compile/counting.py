@@ -1,4 +1,4 @@
-"""All series of a program that count payments -> one function that brings a payment to them."""
+"""A program's series over payments or transactions -> one function that brings a payment to them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from tollkeeper.engine.programs.compile import code
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
+from tollkeeper.engine.programs.compile.folds import each_element
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, module
 from tollkeeper.engine.velocity.contract import CountedSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import parts
 
 _PARAMETERS = ("p", "d", "v", "e", "y")
 _TIME = "t"
@@ -44,28 +46,48 @@ class Counting:
         return made
 
     def _compile(self, chosen: Sequence[tuple[p.Series, bool]]) -> CountedSeries:
-        roots = [part for series, _ in chosen for part in _parts(series)]
+        roots = [part for series, _ in chosen for part in _parts_to_share(series)]
         made = module(_PARAMETERS, roots, self._digests, (), self._vocabulary)
-        unit = Unit(made, count_reads(roots, made))
+        written = [
+            part for series, _ in chosen for part in (*series.by, *_parts_of_element(series))
+        ]
+        unit = Unit(made, count_reads(written, made))
+        in_loop = Unit(made, unit.reads, outside=unit)
         names = [made.fresh("put") for _ in chosen]
+        keys = [tuple(map(made.digests.of, series.by)) for series, _ in chosen]
         groups: dict[tuple[str, ...], Code] = {}
-        positions = []
-        for name, (series, missing) in zip(names, chosen, strict=True):
-            by = tuple(map(made.digests.of, series.by))
-            if by not in groups:
-                groups[by] = _group(unit, series.by)
-            positions.append(list(groups).index(by))
-            _count(unit, name, groups[by], series, missing)
+        for name, key, (series, missing) in zip(names, keys, chosen, strict=True):
+            if key not in groups:
+                groups[key] = _group(unit, series.by)
+            if series.collection == "payments":
+                _count(unit, name, groups[key], series, missing)
+        # What the loop works out is there for nothing outside it, so the loop comes last.
+        for name, key, (series, missing) in zip(names, keys, chosen, strict=True):
+            if series.collection == "transactions":
+                _count(in_loop, name, groups[key], series, missing)
+        if in_loop.body:
+            elements = unit.field("p", self._vocabulary.payment, ("transactions",))
+            unit.body.append(each_element(elements, in_loop.body))
         targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
         unpacked = ast.Assign([ast.Tuple(targets, ast.Store())], code.name(_PUTS))
         found = ast.Return(tuple_of([Code(group.result) for group in groups.values()]))
         body = [unpacked, *made.start(), *unit.body, found]
         made.functions.append(code.function(_ENTRY, (*_PARAMETERS, _TIME, _PUTS), body))
-        return CountedSeries(made.define(_ENTRY), tuple(positions))
+        return CountedSeries(made.define(_ENTRY), tuple(map(list(groups).index, keys)))
 
 
-def _parts(series: p.Series) -> list[p.Expression]:
-    return [*series.by, *(part for part in (series.where, series.value) if part is not None)]
+def _parts_of_element(series: p.Series) -> list[p.Expression]:
+    return [part for part in (series.where, series.value) if part is not None]
+
+
+def _parts_to_share(series: p.Series) -> list[p.Expression]:
+    """What a payment has one value of; of the parts that each transaction has, the lets they read."""
+    inner = _parts_of_element(series)
+    if series.collection == "payments":
+        return [*series.by, *inner]
+    lets = [each for part in inner for each in parts(part) if isinstance(each, p.LetValue)]
+    # Read again for each transaction.
+    return [*series.by, *lets, *lets]
 
 
 def _group(unit: Unit, by: Sequence[p.Expression]) -> Code:

@@ -19,7 +19,8 @@ _SIZE = 16
 
 
 class Digests:
-    """Digests of one program's parts, 32 hexadecimal digits each, each worked out once; `lets` are the program's."""
+    """Digests of one program's parts, 32 hexadecimal digits each, each worked out once; `lets` are
+    the program's."""
 
     def __init__(self, lets: Sequence[Let]) -> None:
         self.lets = lets

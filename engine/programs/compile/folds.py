@@ -27,6 +27,12 @@ class Loop:
     value: Code | None
 
 
+def each_element(elements: Code, body: Sequence[ast.stmt]) -> ast.stmt:
+    """The loop that does `body` for each transaction."""
+    there = ast.BoolOp(ast.Or(), [elements.expression(), ast.Tuple([], ast.Load())])
+    return ast.For(ast.Name(_ELEMENT, ast.Store()), there, list(body), [])
+
+
 def fold(unit: Unit, node: p.Fold, loop: Loop) -> Code:
     """Writes the loop, and gives the aggregate's value."""
     match node.function:
@@ -51,9 +57,7 @@ def _run(unit: Unit, loop: Loop, met: Sequence[ast.stmt]) -> None:
 
 
 def _iterate(unit: Unit, loop: Loop, inner: Sequence[ast.stmt]) -> None:
-    elements = ast.BoolOp(ast.Or(), [loop.elements.expression(), ast.Tuple([], ast.Load())])
-    target = ast.Name(_ELEMENT, ast.Store())
-    unit.body.append(ast.For(target, elements, [*loop.first, *inner], []))
+    unit.body.append(each_element(loop.elements, [*loop.first, *inner]))
 
 
 def _decide(unit: Unit, function: str, loop: Loop) -> Code:

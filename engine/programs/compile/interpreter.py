@@ -53,9 +53,10 @@ _NAMES = (
 class EvaluationScope:
     """What names mean.
 
-    `facts` is the payment, `element` one of its transactions, `decision` what was decided about
-    it, `label` what is known of it, `event` the data of an event by field, `score` in hundredths. `histories` holds the values
-    of the aggregates over history by their digests, `lets` the values of the lets so far.
+    `facts` is the payment, `element` one of its transactions, `decision` what was decided about it,
+    `label` what is known of it, `event` the data of an event by field, `score` in hundredths.
+    `histories` holds the values of the aggregates over history by their digests, `lets` the values
+    of the lets so far.
     """
 
     vocabulary: Vocabulary

@@ -24,10 +24,11 @@ class CompiledSeries:
     """`p` are a record's facts, `d` what was decided about it, `v` the data of an event by field,
     `e` the environment as it stood when the record arrived, `y` the payment's label.
 
-    `key(p, d, v, e, y)` is the record's group, None when a part of it is missing.
-    `values(p, d, v, e, y)` has an item for each element for which the `where` is definitely true: the payment or event itself,
-    or each transaction of a `transactions` series. An item is the value, None when it is missing,
-    and True where the series takes no value. `facts` are those of a payment that they read.
+    `key(p, d, v, e, y)` is the record's group, None when a part of it is missing. `values(p, d, v,
+    e, y)` has an item for each element for which the `where` is definitely true: the payment or
+    event itself, or each transaction of a `transactions` series. An item is the value, None when it
+    is missing, and True where the series takes no value. `facts` are those of a payment that they
+    read.
     """
 
     key: Callable[[Any, Any, Any, Any, Any], Key | None]

@@ -29,10 +29,14 @@ OWN = """rule own
   let is_all = all(payments by domain over 1h where status == "declined")
   let is_any = any(payments by domain over 1h where device.client.consistent)
   let attempts = count(transactions by order.id over 24h where status == "declined")
+  let slow = sum(
+    transactions.duration by user.id, domain over 24h
+    where connector.meaning == "no_funds" or duration > 5 or is_refused
+  )
   let seen = age(payments by method.card.bin where amount > 5)
   condition met
     when refused > 1 or refused_cards > 1 or spent > 1 or is_all or is_any or attempts > 1
-      or seen < 1d
+      or seen < 1d or slow > 5
     then deny
 """
 FILES = {path.stem: path.read_text() for path in sorted(SHIPPED.glob("*.rule"))} | {"own": OWN}

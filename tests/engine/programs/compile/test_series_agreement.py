@@ -14,7 +14,7 @@ from msgspec import structs
 from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import Inputs, scope_of
-from tollkeeper.engine.programs.compile.interpreter import evaluate
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.engine.programs.compile.series import compile_series
 from tollkeeper.grammar import program as p
@@ -61,6 +61,36 @@ def series(draw: Any) -> p.Series:
     return p.Series("payments", None, (key,), where, value)
 
 
+@st.composite
+def several_series(draw: Any) -> tuple[tuple[p.Let, ...], tuple[p.Series, ...]]:
+    """Lets of payments, and series over payments and over transactions that read them."""
+    maker = Maker(draw)
+    for index in range(draw(st.integers(0, 3))):
+        place, span = maker.place()
+        maker.lets.append(p.Let(f"l{place}", span, maker.make(("boolean", "number")[index % 2], 3)))
+    keys = [maker.fact(VOCABULARY.payment[name]) for name in ("user.id", "currency")]
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        collection = maker.pick(("payments", "transactions"))
+        of = "element" if collection == "transactions" else "payment"
+        where = maker.make("boolean", 3, of) if maker.chance(70) else None
+        value = maker.make(maker.pick(SCALARS), 3, of) if maker.chance(50) else None
+        # The same parts again, as the signals of a scorecard have them.
+        before = [each for each in found if each.collection == collection]
+        if before and maker.chance(50):
+            where = maker.pick(before).where
+        by = tuple(keys[: maker.pick((1, 2))])
+        found.append(p.Series(collection, None, by, where, value))
+    for root in (*(let.value for let in maker.lets), *(w for s in found for w in _roots(s))):
+        for part in parts(root):
+            assume(not (isinstance(part, _OF_NOW) or _reads_settings(part)))
+    return tuple(maker.lets), tuple(found)
+
+
+def _roots(of: p.Series) -> list[p.Expression]:
+    return [part for part in (of.where, of.value) if part is not None]
+
+
 def _entry(maker: Maker) -> p.MetadataFact:
     inner = maker.pick(((), ("x",), ("x", "y")))
     kind = maker.pick((METADATA_NUMBER, t.String(), t.Boolean()))
@@ -102,3 +132,42 @@ def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, 
         together(*of_record, 7, [take])
         is_put = key is not None and taken and (missing or brought != [None])
         assert put == ([(7, key, brought[0])] if is_put else [])
+
+
+@given(several_series(), st.booleans(), st.integers(0, 2**32))
+@settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
+def test_series_counted_together_put_what_the_interpreter_says_of_each(
+    drawn: tuple[tuple[p.Let, ...], tuple[p.Series, ...]], missing: bool, seed: int
+) -> None:
+    lets, several = drawn
+    named = {str(index): (each, missing) for index, each in enumerate(several)}
+    together = Counting(named, Digests(lets), VOCABULARY)(tuple(named))
+    random = Random(seed)
+    for _ in range(RECORDS):
+        record = payment(random)
+        program = replace(rule(()), lets=lets)
+        scope = scope_of(program, Inputs(record, (), ENVIRONMENT, None), VOCABULARY)
+        put: list[list[Any]] = [[] for _ in several]
+
+        def taking(into: list[Any]) -> Any:
+            return lambda *element: into.append(element)
+
+        groups = together.function(
+            record, None, None, ENVIRONMENT, None, 7, [taking(each) for each in put]
+        )
+        for index, of in enumerate(several):
+            key = tuple(evaluate(part, scope) for part in of.by)
+            group = None if None in key else key[0] if len(key) == 1 else key
+            assert groups[together.positions[index]] == group
+            is_inner = of.collection == "transactions"
+            elements = record.payment.transactions if is_inner else (None,)
+            brought = [_brought(of, replace(scope, element=each)) for each in elements or ()]
+            items = [item for each in brought for item in each if missing or item is not None]
+            assert put[index] == ([] if group is None else [(7, group, item) for item in items])
+
+
+def _brought(of: p.Series, scope: EvaluationScope) -> list[Any]:
+    """The item of one payment or transaction, when its `where` is definitely true."""
+    if of.where is not None and evaluate(of.where, scope) is not True:
+        return []
+    return [True if of.value is None else carry(evaluate(of.value, scope), of.value.type)]

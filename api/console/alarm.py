@@ -1,4 +1,5 @@
-"""Which of the values that stand out to raise the alarm about: a cause, not where its payments pass by."""
+"""Which of the values that stand out to raise the alarm about: a cause, not where its payments pass
+by."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ _NARROW_FIRST = ("card", "device", "ip", "user", "email", "network", "bin", "mer
 
 
 def find_cause(movers: Iterable[JsonObject], tallies: Sequence[JsonObject]) -> JsonObject | None:
-    """The mover whose denials are the furthest beyond those of all other traffic, None when none is loud.
+    """The mover whose denials are the furthest beyond those of all other traffic, None when none is
+    loud.
 
-    `tallies` are of all traffic of the movers' span. A busy merchant's honest payments speak against it,
-    so that the BIN, device or address that is denied there comes first.
+    `tallies` are of all traffic of the movers' span. A busy merchant's honest payments speak
+    against it, so that the BIN, device or address that is denied there comes first.
     """
     payments = sum(each["payments"] for each in tallies)
     denied = sum(each["actions"]["deny"] for each in tallies)

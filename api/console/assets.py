@@ -1,4 +1,5 @@
-"""Styles and scripts: served under names that hold their hash, so that a browser keeps them for good."""
+"""Styles and scripts: served under names that hold their hash, so that a browser keeps them for
+good."""
 
 from __future__ import annotations
 

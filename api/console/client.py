@@ -63,7 +63,8 @@ class PublicClient:
         body: Any = None,
         text: str | None = None,
     ) -> Any:
-        """What the interface answers to JSON, or to `text`; None for an empty answer. Raises `RefusalError`."""
+        """What the interface answers to JSON, or to `text`; None for an empty answer. Raises
+        `RefusalError`."""
         sent = text.encode() if text is not None else b"" if body is None else _ENCODER.encode(body)
         media_type = b"text/plain" if text is not None else b"application/json"
         scope = self._scope(method, path, query, [(b"content-type", media_type)] if sent else [])

@@ -80,7 +80,8 @@ def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[LitMark]
 
 
 def masked(said: str, masks: Mapping[str, str]) -> str:
-    """A value in words, with each of `masks` in its place; a short one only where it is all of a text."""
+    """A value in words, with each of `masks` in its place; a short one only where it is all of a
+    text."""
     for value, mask in masks.items():
         whole = re.escape(value)
         bare = rf"|(?<![\w-]){whole}(?![\w-])" if len(value) >= _LONG else ""

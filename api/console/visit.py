@@ -33,8 +33,9 @@ class SignedOutError(Exception):
 @dataclass(frozen=True, slots=True)
 class Visit:
     """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it.
-    `merchants` are those that the person sees, none for all; `has_lists` says whether there is a list
-    that such a person may read. `four_eyes` says that what is published needs another person, `list_approval` that entries of lists do.
+    `merchants` are those that the person sees, none for all; `has_lists` says whether there is a
+    list that such a person may read. `four_eyes` says that what is published needs another person,
+    `list_approval` that entries of lists do.
     """
 
     client: PublicClient

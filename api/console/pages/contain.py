@@ -54,7 +54,9 @@ _SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
 class BlockOffer:
     """A value that stands out, one of its payments, and what blocking it would have done.
 
-    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the value is found again, so that no page holds it. `span` are the 24 hours that the counts are of, as a search says them, and `hour` that in which it stands out.
+    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the
+    value is found again, so that no page holds it. `span` are the 24 hours that the counts are of,
+    as a search says them, and `hour` that in which it stands out.
     """
 
     mover: JsonObject

@@ -1,4 +1,5 @@
-"""Months in figures that can be printed and filed: each is a count of payments; what denials cost and save."""
+"""Months in figures that can be printed and filed: each is a count of payments; what denials cost
+and save."""
 
 from __future__ import annotations
 

@@ -311,6 +311,22 @@ async def test_a_text_is_tried_on_stored_payments_and_shows_which_would_change(
     assert (await own_shop.browser.get(started.headers["location"])).status_code == 404
 
 
+async def test_while_a_backtest_goes_on_its_page_shows_the_first_payments_that_would_change(
+    own_shop: Shop,
+) -> None:
+    text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
+    sent = {"text": text.replace("100.00", "250.00").replace("\n", "\r\n")}
+    started = await own_shop.browser.post("/console/backtests", data=sent)
+    (run,) = own_shop.service.jobs.runs(1, "backtest")
+    assert run.task is not None
+    await run.task
+    run.state = "running"  # as it was when the payment was found
+    page = (await own_shop.browser.get(started.headers["location"])).text
+    assert "The first payments that would be decided otherwise" in page
+    assert 'href="/console/payments/order-1"' in page
+    assert "would be decided otherwise</strong>" not in page
+
+
 async def test_a_version_published_until_a_time_says_so_on_its_page(own_shop: Shop) -> None:
     text = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["text"]
     sent = {"name": "gate", "expected": "1", "text": text.replace("100", "90"), "act": "publish"}

@@ -35,6 +35,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "journal": ("100000",),
     "postgres": ("--appends", "3200"),
     "nodes": ("--rounds", "1"),
+    "joining": ("20000",),
     "rebuild": ("50000",),
     "backtest": ("1",),
     "columns": ("--payments", "3e4", "--rounds", "2"),

@@ -1,11 +1,11 @@
-"""What would front processes give: one that does HTTP and reads payments, beside the one that decides?
+"""What would front processes give, that do HTTP and read payments beside the one that decides?
 
     python -m tollkeeper.bench.fronts [--payments 20000]
 
-A trial of the joint alone. A front reads and checks a payment, packs it (MessagePack) and writes it to a
-socket, so many at a time; the decider unpacks it, packs an answer and writes that back. What a payment
-takes on each side is what the joint adds to the way; what the decider is spared is in the table of
-`bench.stages`. CPU of each process, with a payment in `--batches` at a time.
+A trial of the joint alone. A front reads and checks a payment, packs it (MessagePack) and writes it
+to a socket, so many at a time; the decider unpacks it, packs an answer and writes that back. What a
+payment takes on each side is what the joint adds to the way; what the decider is spared is in the
+table of `bench.stages`. CPU of each process, with a payment in `--batches` at a time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import msgspec
 from tollkeeper.api.http.answers import Analyses, BotBehaviour, PaymentCreated, PaymentResult
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.tables import show
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
-from tollkeeper.engine.open import now
 
 BATCHES = (1, 4, 16)
 _LENGTH = 4

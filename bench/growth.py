@@ -33,10 +33,11 @@ from tollkeeper.bench.rules import growing
 from tollkeeper.bench.servers import ACCOUNT, held
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.explain.explain import explain
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.open import now, open_engine, rebuild
+from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import SHIPPED
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store

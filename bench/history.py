@@ -16,12 +16,11 @@ from tollkeeper.bench.payments import payment
 from tollkeeper.engine.decision import AppliedRule, Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive, record
-from tollkeeper.engine.instants import from_microseconds, to_microseconds
+from tollkeeper.engine.instants import from_microseconds, now, to_microseconds
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.open import now
 from tollkeeper.engine.stored_records import encode_stored
 
 USERS = 200_000

@@ -28,8 +28,8 @@ from tollkeeper.bench.large_index import append
 from tollkeeper.bench.load import Measured, load, pause_for
 from tollkeeper.bench.servers import Server, children, cpu_seconds, serving
 from tollkeeper.bench.tables import Cell, Target, show, show_targets
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal import reads, schema
-from tollkeeper.engine.open import now
 from tollkeeper.engine.search import index_file
 
 TURNS = 6

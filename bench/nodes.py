@@ -3,19 +3,19 @@
     python -m tollkeeper.bench.nodes [--rounds 3] [--payments 100] [--seconds 3] [--server URL]
 
 In each round three nodes share a database of their own on the server, and an embedded service runs
-beside them. A client sends one payment of 1.6 KB after the other: in turns to the embedded service, to
-the owner, and to a follower, which sends it on; each has an idempotency key, by which it may be sent on
-twice. Then `wrk` sends 64 at once, in turns as well, and the processor's time of each part is taken
-over the same seconds, with that of the process which keeps a service's index. Where all parts share a
-few cores the rate says what they take together; each part's time says what it could do with a core of
-its own. In the end the client goes on at a node that stays while the owner is told to end (SIGTERM), and
-again while the next one is killed (SIGKILL): the longest that a payment waited is how long nobody
-decided.
+beside them. A client sends one payment of 1.6 KB after the other: in turns to the embedded service,
+to the owner, and to a follower, which sends it on; each has an idempotency key, by which it may be
+sent on twice. Then `wrk` sends 64 at once, in turns as well, and the processor's time of each part
+is taken over the same seconds, with that of the process which keeps a service's index. Where all
+parts share a few cores the rate says what they take together; each part's time says what it could
+do with a core of its own. In the end the client goes on at a node that stays while the owner is
+told to end (SIGTERM), and again while the next one is killed (SIGKILL): the longest that a payment
+waited is how long nobody decided.
 
 Last, one node decides for two accounts, and then two nodes for one shard each, with each account's
 payments coming to both as a load balancer would send them. A node decides in one process, which one
-core serves: what that process takes of it for each payment of both accounts says how many payments a
-second the node can do where it has a core for itself, and the index and the database have others.
+core serves: what that process takes of it for each payment of both accounts says how many payments
+a second the node can do where it has a core for itself, and the index and the database have others.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ PERSONS = 5
 @dataclass
 class Told:
     """What clients were told is kept, and what operators did. `erased` are names, `backed` the ids
-    that were acknowledged before the last backup began, `lives` what each life held at its end, `away` the
-    seconds between lives.
+    that were acknowledged before the last backup began, `lives` what each life held at its end,
+    `away` the seconds between lives.
     """
 
     payments: list[str] = field(default_factory=list)

@@ -28,7 +28,7 @@ from tollkeeper.bench.large_index import append
 from tollkeeper.bench.load import load, pause_for
 from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
-from tollkeeper.engine.open import now
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.search.follow import Follower
 
 ROUNDS = 20

@@ -2,9 +2,10 @@
 
     python -m tollkeeper.bench.postgres [--appends 6400] [--rounds 3] [--server URL]
 
-A database of its own is made on the server, and dropped. The first table appends entries of 2.1 KB through the
-journal, so many at once; the second sends batches of 64 rows as one fenced statement through each
-client that is installed (psycopg, asyncpg). The rounds alternate, and the best of each is shown.
+A database of its own is made on the server, and dropped. The first table appends entries of 2.1 KB
+through the journal, so many at once; the second sends batches of 64 rows as one fenced statement
+through each client that is installed (psycopg, asyncpg). The rounds alternate, and the best of each
+is shown.
 """
 
 from __future__ import annotations

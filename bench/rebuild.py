@@ -3,10 +3,11 @@
     python -m tollkeeper.bench.rebuild [PAYMENTS]
 
 Seven of ten payments have an update a minute later, all in the last 20 hours, under the shipped
-scorecard and a rule with three windows. A first start finds no file beside the journal, one after an
-orderly end the ages and the snapshot of the windows. Then a tenth more comes in, and a crash before
-more was written; the last start finds the ages and no snapshot. The ratios are to reading the same entries and decoding what the series read of them, with
-nothing done to it, in the same run.
+scorecard and a rule with three windows. A first start finds no file beside the journal, one after
+an orderly end the ages and the snapshot of the windows. Then a tenth more comes in, and a crash
+before more was written; the last start finds the ages and no snapshot. The ratios are to reading
+the same entries and decoding what the series read of them, with nothing done to it, in the same
+run.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from tollkeeper.bench.tables import show
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import Facts, amend, derive, record
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.merge import merge
 from tollkeeper.engine.intake.payment import Payment, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.open import now, open_engine, rebuild
+from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.registry.environments import PastEnvironments

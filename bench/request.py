@@ -2,10 +2,10 @@
 
     python -m tollkeeper.bench.request [--payments 4000] [--rounds 5] [--at-once 32]
 
-`create` takes payments the way that the API does, so many at once, on a real journal, one durable commit for
-all that wait. The loop's thread and the thread that writes are told apart. Below, the parts of the
-way are run one by one over the same payments; what the loop itself does is what they leave over.
-The figures are µs of processor time, the least of the rounds.
+`create` takes payments the way that the API does, so many at once, on a real journal, one durable
+commit for all that wait. The loop's thread and the thread that writes are told apart. Below, the
+parts of the way are run one by one over the same payments; what the loop itself does is what they
+leave over. The figures are µs of processor time, the least of the rounds.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from tollkeeper.bench.payments import payment
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.decide import decision_reads
 from tollkeeper.engine.facts.facts import Facts, derive, record
+from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.entries import Kind as EntryKind
-from tollkeeper.engine.open import now, open_engine, rebuild
+from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.active import ActivePrograms, choose_programs
 from tollkeeper.engine.programs.decider import decide
 from tollkeeper.engine.programs.load import SHIPPED

@@ -23,10 +23,9 @@ from typing import Any
 
 from tollkeeper.bench.large_index import ACCOUNT, MOST_ENTRIES, draw, fill, fill_journal
 from tollkeeper.bench.tables import show
-from tollkeeper.engine.instants import DAY, HOUR
+from tollkeeper.engine.instants import DAY, HOUR, now
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.open import now
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find

@@ -2,10 +2,11 @@
 
     python -m tollkeeper.bench.stages [--seconds 10]
 
-The service runs with a rule and a scorecard of 3 windows, and with those that ship, under the load of 32
-connections. A timer of the processor's time interrupts it each half millisecond; what the main thread
-has used since the last time goes to the stage that the innermost frame of ours belongs to. Other threads
-and processes are told by the kernel. `loop` is what runs in none of ours: the event loop itself, in C.
+The service runs with a rule and a scorecard of 3 windows, and with those that ship, under the load
+of 32 connections. A timer of the processor's time interrupts it each half millisecond; what the
+main thread has used since the last time goes to the stage that the innermost frame of ours belongs
+to. Other threads and processes are told by the kernel. `loop` is what runs in none of ours: the
+event loop itself, in C.
 """
 
 from __future__ import annotations

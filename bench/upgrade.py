@@ -1,12 +1,12 @@
-"""Is anything lost, told twice or kept waiting while nodes become another release, one by one, and back?
+"""Is anything lost, told twice or kept waiting while nodes become another release and back?
 
     python -m tollkeeper.bench.upgrade [--former HEAD~1] [--server URL]
 
 `--former` is a commit of this repository, whose nodes make a database on the server and share two
-shards of accounts. While clients ask as they do in `bench.chaos`, each node is told to end and starts
-again as the release that is here; then they become the former one again, which takes a release that
-only adds to the tables. In the end the same checker counts every recorded read again and looks every
-answer and every notice up.
+shards of accounts. While clients ask as they do in `bench.chaos`, each node is told to end and
+starts again as the release that is here; then they become the former one again, which takes a
+release that only adds to the tables. In the end the same checker counts every recorded read again
+and looks every answer and every notice up.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ LAYERS = ("grammar", "engine", "api", "cli")
 """Each imports from those before it."""
 ROOMS = (
     "instants",
+    "log",
     "progress",
     "decision",
     "journal",
@@ -24,6 +25,7 @@ ROOMS = (
     "facts",
     "lists",
     "velocity",
+    "known_amendments",
     "lateness",
     "registry",
     "programs",

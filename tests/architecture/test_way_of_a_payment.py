@@ -31,7 +31,8 @@ rule checkout
   let cards = distinct(payments.method.card.fingerprint by device.fingerprint.id over 1h)
   let uses = count(payments by method.card.fingerprint over 24h)
   let spent = sum(payments.amount by user.id, currency over 24h)
-  condition many when cards >= 4 or uses > 5 or spent > 2000 then deny
+  let attempts = count(transactions by user.id over 24h where status == "declined")
+  condition many when cards >= 4 or uses > 5 or spent > 2000 or attempts > 9 then deny
 """
 
 

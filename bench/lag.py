@@ -1,9 +1,9 @@
 """Do payments wait for the index that follows them, and how far is it behind?
 
-    python -m tollkeeper.bench.lag [--payments 300000] [--seconds 8] [--rate 400] [--later 2000]
+    python -m tollkeeper.bench.lag [--payments 1500000] [--seconds 8] [--rate 400] [--later 2000]
 
 A service starts with payments in its journal that its index lacks. While others come at a steady
-pace, the index's process is stopped, or let on to catch up, in turns that change places. Then, once
+pace, the index's processes are stopped, or let on to catch up, in turns that change places. Then, once
 all is taken in, the index is asked again and again how far it is behind, while `--later` payments a
 second come, or as many as the machine carries.
 """
@@ -40,7 +40,7 @@ CONNECTIONS = 32
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--payments", type=float, default=3e5)
+    parser.add_argument("--payments", type=float, default=1.5e6)
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--rate", type=int, default=400)
     parser.add_argument("--later", type=int, default=2000)
@@ -53,16 +53,15 @@ def main() -> None:
         with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
             index = index_process(server)
             stopped, following = Turns(), Turns()
-            os.kill(index, signal.SIGSTOP)
+            tell(index, signal.SIGSTOP)
             pay(server, asked.rate, asked.seconds)
             lacked = count_lacking(folder)
             for turn in range(TURNS):
                 for turns in (stopped, following)[:: -1 if turn % 2 else 1]:
-                    go_on = turns is following
-                    os.kill(index, signal.SIGCONT if go_on else signal.SIGSTOP)
+                    tell(index, signal.SIGCONT if turns is following else signal.SIGSTOP)
                     turns.take(server, index, asked.rate, asked.seconds)
             lacking = count_lacking(folder)
-            os.kill(index, signal.SIGCONT)
+            tell(index, signal.SIGCONT)
             while count_lacking(folder):
                 sleep(EACH_S)
             with lags(server) as found:
@@ -73,7 +72,7 @@ def main() -> None:
     show(
         f"{asked.rate} payments a second beside an index that lacked {lacked:,} entries at first and "
         f"{lacking:,} at last, medians of {TURNS} turns",
-        ["the index", "payments a second", "p50 ms", "p99 ms", "ms of its CPU a second"],
+        ["the index", "payments a second", "p50 ms", "p99 ms", "ms of CPU a second"],
         [stopped.row("stopped"), following.row("catching up")],
     )
     show(
@@ -96,7 +95,7 @@ def main() -> None:
 
 
 class Turns:
-    """What payments took, and the index's process of a processor, in several turns."""
+    """What payments took, and the index's processes of a processor, in several turns."""
 
     def __init__(self) -> None:
         self.taken: list[Measured] = []
@@ -133,6 +132,12 @@ def index_process(server: Server) -> int:
             if b"tollkeeper.engine.search.process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 return child
         sleep(EACH_S)
+
+
+def tell(index: int, told: signal.Signals) -> None:
+    """Tells the process that keeps the index, and the one that catches up for it, if it is there."""
+    for process in (index, *children(index)):
+        os.kill(process, told)
 
 
 def lag(server: Server) -> int:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any, Protocol, TypeVar
@@ -20,9 +18,10 @@ from msgspec import Struct
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.source import Database, JournalSource, folder_of
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.search.beside import command_of, process_environment
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.questions import Question
 from tollkeeper.engine.search.reading import open_index
@@ -31,8 +30,6 @@ T = TypeVar("T")
 
 LENGTH = 4
 """How many bytes, the most significant first, tell the length of a message."""
-DATABASE_VARIABLE = "TOLL_INDEXED_DATABASE"
-"""Where the process finds the address of the database whose journal it follows, if it is one."""
 _PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 _END_S = 5.0
@@ -144,13 +141,10 @@ class SearchProcess:
 
     async def _run_once(self) -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tollkeeper.engine.search.process",
-            str(folder_of(self._source)),
+            *command_of("process", self._source),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, **_environment(self._source)},
+            env=process_environment(self._source),
         )
         self._process = process
         assert process.stdin is not None
@@ -176,11 +170,6 @@ class SearchProcess:
 
 
 _decode = msgspec.msgpack.Decoder(IndexAnswer).decode
-
-
-def _environment(source: JournalSource) -> dict[str, str]:
-    """A database's address, which others could read among the arguments."""
-    return {DATABASE_VARIABLE: source.url} if isinstance(source, Database) else {}
 
 
 async def _wait_for_end(process: asyncio.subprocess.Process) -> None:

@@ -1,12 +1,12 @@
 """The process that keeps the index of a data folder: `python -m … FOLDER`.
 
-It follows the journal and answers questions at the lowest priority, so that neither takes the time
-of a payment. It ends when its standard input does, as the service's end leaves it.
+It follows the journal and answers questions at a low priority, so that neither takes the time of a
+payment; an index that is far behind is left to a process of the lowest. It ends when its standard
+input does, as the service's end leaves it.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sqlite3
@@ -15,15 +15,16 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.source import Database, JournalSource
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search.asking import DATABASE_VARIABLE, LENGTH, IndexAnswer, IndexQuestion
+from tollkeeper.engine.search.asking import LENGTH, IndexAnswer, IndexQuestion
+from tollkeeper.engine.search.backlog import index_backlog
+from tollkeeper.engine.search.beside import source_of_process, spare_collector
 from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
 from tollkeeper.engine.search.reading import IndexFile
 
@@ -34,7 +35,6 @@ _EACH_S = 0.3
 _MANY = 50
 """After a step that takes in so many, and is not behind, the next begins `_EACH_S` after it began: a
 page of the index is written once for all that come to it."""
-_COLLECT_AT = (200_000, 50, 1_000)
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
 
@@ -66,28 +66,29 @@ def main(source: JournalSource) -> None:
     os._exit(0)
 
 
-def spare_collector() -> None:
-    """Has the collector look seldom: a step leaves nothing to it, and it took a fifth of one."""
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AT)
-
-
 def follow(source: JournalSource) -> None:
     """Follows the journal for ever."""
     while True:
         try:
             with closing(Follower(source)) as follower:
-                while True:
-                    began = time.monotonic()
-                    taken = follower.step()
-                    if taken < TAKEN_AT_ONCE:
-                        # One of them at a time: what comes meanwhile waits for it.
-                        follower.keep_totals() or follower.extend_run()
-                        left = 0 if taken < _MANY else began + _EACH_S - time.monotonic()
-                        time.sleep(max(left, _PAUSE_S))
+                _follow_until_behind(follower)
+            index_backlog(source)
         except (sqlite3.Error, OSError, JournalError) as error:
             sys.stderr.write(f"the index can't follow the journal: {error}\n")
             time.sleep(_AFTER_FAILURE_S)
+
+
+def _follow_until_behind(follower: Follower) -> None:
+    """Takes in what comes, until a step could not take in all of it."""
+    while True:
+        began = time.monotonic()
+        taken = follower.step()
+        if taken >= TAKEN_AT_ONCE:
+            return
+        # One of them at a time: what comes meanwhile waits for it.
+        follower.keep_totals() or follower.extend_run()
+        left = 0 if taken < _MANY else began + _EACH_S - time.monotonic()
+        time.sleep(max(left, _PAUSE_S))
 
 
 def answer_from(held: threading.local, source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
@@ -131,6 +132,4 @@ def _read(source: BinaryIO) -> IndexQuestion | None:
 
 
 if __name__ == "__main__":
-    held = Path(sys.argv[1])
-    address = os.environ.get(DATABASE_VARIABLE)
-    main(held if address is None else Database(address, held))
+    main(source_of_process())

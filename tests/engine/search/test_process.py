@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -15,14 +17,16 @@ import msgspec
 import pytest
 
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search import index_file, process, reading
 from tollkeeper.engine.search.asking import IndexQuestion, SearchHere, SearchProcess, searching
+from tollkeeper.engine.search.backlog import index_backlog, yield_processor
 from tollkeeper.engine.search.filters import read_filter, read_members
-from tollkeeper.engine.search.find import FoundPage
+from tollkeeper.engine.search.find import FoundPage, count_matches
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.questions import CountPayments, FindPayments
-from tollkeeper.engine.search.reading import IndexFile
+from tollkeeper.engine.search.reading import IndexFile, open_index
 from tollkeeper.tests.engine.happenings import bare, pay
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 
@@ -77,6 +81,58 @@ async def test_a_killed_process_is_started_again(shop: Shop) -> None:
         await pay(shop, "p-1", bare())
         await count_until(search, shop, "", 2)
         assert search.pid != killed
+
+
+async def test_an_index_that_is_far_behind_is_brought_up_by_a_process_that_ends(shop: Shop) -> None:
+    for number in range(3):
+        await pay(shop, f"p-{number}", bare())
+    await shop.engine.journal.flush()
+    await asyncio.to_thread(index_backlog, shop.engine.folder)
+    with open_index(shop.engine.folder, shop.account) as index:
+        assert count_matches(index, read_filter([("user", "u")], shop.now)) == 3
+
+
+class Ended(Exception):  # noqa: N818 - named for what happened
+    """Ends the thread that follows, which goes on for ever elsewhere."""
+
+
+async def test_following_leaves_to_that_process_what_one_step_can_not_take_in(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed, paid = threading.Event(), threading.Event()
+
+    def index_once(source: JournalSource) -> None:
+        if indexed.is_set():
+            raise Ended
+        index_backlog(source)
+        indexed.set()
+        paid.wait()
+
+    monkeypatch.setattr(process, "TAKEN_AT_ONCE", 3)
+    monkeypatch.setattr(process, "index_backlog", index_once)
+    for number in range(2 * 3):
+        if number == 3:
+            await shop.engine.journal.flush()
+            following = asyncio.create_task(asyncio.to_thread(process.follow, shop.engine.folder))
+            await asyncio.to_thread(indexed.wait)
+        await pay(shop, f"p-{number}", bare())
+    await shop.engine.journal.flush()
+    paid.set()
+    with pytest.raises(Ended):
+        await following
+    with open_index(shop.engine.folder, shop.account) as index:
+        assert count_matches(index, read_filter([("user", "u")], shop.now)) == 2 * 3
+
+
+def test_a_process_that_catches_up_lets_every_other_go_first() -> None:
+    asked = f"""
+import os
+from {yield_processor.__module__} import yield_processor
+yield_processor()
+print(os.nice(0), os.sched_getscheduler(0) == os.SCHED_IDLE)
+"""
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["19", "True"]
 
 
 async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@
 `wrk` sends unique payments of 1.6 KB. The service does all it does for a payment: every field rule,
 the shipped scorecard, `web_checkout.rule`, one durable commit. The peers decode the same body into
 the same types and answer with a constant; one of them keeps nothing, the other commits one
-transaction per request. The rounds alternate, the figures are medians. CPU is the server's alone.
+transaction per request. One service runs without the process of its index, as on a machine with room
+for it. The rounds alternate, the figures are medians. CPU is the server's and its processes'.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -25,17 +27,30 @@ from litestar import Litestar, post
 from msgspec import Struct
 
 from tollkeeper.bench.load import Measured, load, pause_for
-from tollkeeper.bench.servers import ACCOUNT, Server, calling, free_port, new_key, serving, toll
+from tollkeeper.bench.servers import (
+    ACCOUNT,
+    Server,
+    calling,
+    free_port,
+    index_process,
+    new_key,
+    serving,
+    tell_index,
+    toll,
+)
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.intake.payment import CreationBody
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.programs.load import SHIPPED
 
 PEERS = ("typed", "transaction")
+SERVICES = {"lean": "lean", "unindexed": "lean", "shipped": "shipped"}
+"""Each service with what its account is furnished with."""
 NAMES = {
     "typed": "typed handler, nothing kept",
     "transaction": "typed handler, one transaction a request",
     "lean": "the whole service, 3 windows",
+    "unindexed": "the same, the process of its index stopped",
     "shipped": "the whole service, the shipped scorecard",
 }
 
@@ -92,9 +107,11 @@ def main() -> None:
     with TemporaryDirectory(prefix="toll-bench-") as place, ExitStack() as running:
         folder = Path(place)
         driven = [Driven(name, running.enter_context(peer(name, folder))) for name in PEERS]
-        for name in ("lean", "shipped"):
-            key = furnish(folder / name, name)
+        for name, furnished in SERVICES.items():
+            key = furnish(folder / name, furnished)
             driven.append(Driven(name, running.enter_context(serving(folder / name, key))))
+            if name == "unindexed":
+                tell_index(index_process(driven[-1].server), signal.SIGSTOP)
         warm = [load(each.server, 1) for each in driven]
         for _ in range(options.rounds):
             for each in driven:

@@ -11,7 +11,6 @@ second come, or as many as the machine carries.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ import httpx
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.large_index import append
 from tollkeeper.bench.load import Measured, load, pause_for
-from tollkeeper.bench.servers import Server, children, cpu_seconds, serving
+from tollkeeper.bench.servers import Server, cpu_seconds, index_process, serving, tell_index
 from tollkeeper.bench.tables import Cell, Target, show, show_targets
 from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal import reads, schema
@@ -53,15 +52,15 @@ def main() -> None:
         with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
             index = index_process(server)
             stopped, following = Turns(), Turns()
-            tell(index, signal.SIGSTOP)
+            tell_index(index, signal.SIGSTOP)
             pay(server, asked.rate, asked.seconds)
             lacked = count_lacking(folder)
             for turn in range(TURNS):
                 for turns in (stopped, following)[:: -1 if turn % 2 else 1]:
-                    tell(index, signal.SIGCONT if turns is following else signal.SIGSTOP)
+                    tell_index(index, signal.SIGCONT if turns is following else signal.SIGSTOP)
                     turns.take(server, index, asked.rate, asked.seconds)
             lacking = count_lacking(folder)
-            tell(index, signal.SIGCONT)
+            tell_index(index, signal.SIGCONT)
             while count_lacking(folder):
                 sleep(EACH_S)
             with lags(server) as found:
@@ -123,21 +122,6 @@ def count_lacking(folder: Path) -> int:
         last = reads.last_sequence(journal)
     with closing(index_file.connect_to_read(folder)) as index:
         return last - index_file.read_index_place(index).sequence
-
-
-def index_process(server: Server) -> int:
-    """The id of the process that keeps the index, once it is there."""
-    while True:
-        for child in children(server.process.pid):
-            if b"tollkeeper.engine.search.process" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return child
-        sleep(EACH_S)
-
-
-def tell(index: int, told: signal.Signals) -> None:
-    """Tells the process that keeps the index, and the one that catches up for it, if it is there."""
-    for process in (index, *children(index)):
-        os.kill(process, told)
 
 
 def lag(server: Server) -> int:

@@ -1,12 +1,12 @@
 """What is the least that a durable payment can cost over HTTP, and which threads take the rest?
 
-    python -m tollkeeper.bench.least [--seconds 4] [--rounds 5]
+    python -m tollkeeper.bench.least [--seconds 4] [--rounds 5] [--rate 2000]
 
 The least is no service: httptools takes the request apart, msgspec decodes the body into the service's
 own types, a thread writes it as one row, with one durable commit for all that wait, and a constant is
 answered. No key, no limit, no check, no window, no rule, no log line, no index. Beside it Litestar's
 ordinary handler, which keeps nothing (`bench.http`), and the whole service. The rounds alternate; the
-figures are medians, and CPU is told apart by whose it is.
+figures are medians, and CPU is told apart by whose it is. At last each takes the same paced load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import msgspec
 import uvloop
 
 from tollkeeper.bench.http import NAMES, furnish, peer
-from tollkeeper.bench.load import load
+from tollkeeper.bench.load import load, pause_for
 from tollkeeper.bench.servers import Server, calling, children, cpu_seconds, free_port, serving
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.intake.payment import CreationBody
@@ -144,6 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rate", type=int, default=2000)
     options = parser.parse_args()
     with TemporaryDirectory(prefix="toll-bench-") as place, ExitStack() as running:
         folder = Path(place)
@@ -166,15 +167,31 @@ def main() -> None:
                     for first, after in zip(before, used(server), strict=True)
                 ]
                 figures[name].append((measured.rate, *spent, sum(spent)))
+        paced: dict[str, list[float]] = {name: [] for name in servers}
+        for _ in range(options.rounds):
+            for name, server in servers.items():
+                measured = load(server, options.seconds, pause_ms=pause_for(options.rate))
+                paced[name].append(measured.p99)
     rows = {
         name: [median(column) for column in zip(*of, strict=True)] for name, of in figures.items()
     }
     floor = rows[NAMES["typed"]]
     show(
         "µs of CPU a payment",
-        ["", "requests/s", "×", "its loop", "other threads", "index", "together", "×"],
         [
-            [name, rate, rate / floor[0], *spent, together, together / floor[-1]]
+            *("", "requests/s", "×", "its loop", "other threads", "index", "together", "×"),
+            f"p99 ms at {options.rate:,} requests/s",
+        ],
+        [
+            [
+                name,
+                rate,
+                rate / floor[0],
+                *spent,
+                together,
+                together / floor[-1],
+                median(paced[name]),
+            ]
             for name, (rate, *spent, together) in rows.items()
         ],
     )

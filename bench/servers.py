@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -103,6 +104,21 @@ def cpu_seconds(pid: int) -> float:
 def children(pid: int) -> list[int]:
     listed = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in listed for child in file.read_text().split()]
+
+
+def index_process(server: Server) -> int:
+    """The id of the process that keeps the index, once it is there."""
+    while True:
+        for child in children(server.process.pid):
+            if b"tollkeeper.engine.search.process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return child
+        time.sleep(0.05)
+
+
+def tell_index(index: int, told: signal.Signals) -> None:
+    """Tells the process that keeps the index, and the one that catches up for it, if it is there."""
+    for process in (index, *children(index)):
+        os.kill(process, told)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tollkeeper.engine.journal.side_file import create_file
 from tollkeeper.engine.journal.tail import Tail
 
-_FILE = "search.db"
+INDEX_FILE = "search.db"
 _VERSION = 6
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
@@ -70,7 +70,7 @@ class IndexPlace(NamedTuple):
 
 def connect_to_write(folder: Path) -> sqlite3.Connection:
     """The index's file, maybe without tables. Raises `sqlite3.Error`."""
-    path = folder / _FILE
+    path = folder / INDEX_FILE
     create_file(path)
     connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
     _write_ahead(connection)
@@ -97,7 +97,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 def connect_to_read(folder: Path) -> sqlite3.Connection:
     """The index as it stands. Raises `sqlite3.Error`, also where there is none."""
-    path = (folder / _FILE).absolute().as_uri()
+    path = (folder / INDEX_FILE).absolute().as_uri()
     connection = sqlite3.connect(
         f"{path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
     )
@@ -111,7 +111,7 @@ def inode_of(folder: Path) -> tuple[int, int] | None:
     """The device and number of the file, which one made later in its place has not; None without
     one."""
     try:
-        found = (folder / _FILE).stat()
+        found = (folder / INDEX_FILE).stat()
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
@@ -160,7 +160,7 @@ def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment:
 def remove_index(folder: Path) -> None:
     """Deletes the index's files."""
     for ending in ("", "-wal", "-shm"):
-        (folder / f"{_FILE}{ending}").unlink(missing_ok=True)
+        (folder / f"{INDEX_FILE}{ending}").unlink(missing_ok=True)
 
 
 @contextmanager

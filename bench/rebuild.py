@@ -147,7 +147,7 @@ async def read_alone(folder: Path) -> float:
             for entry in stretch.fresh:
                 stored.record(entry)
             for before, after in stretch.amended:
-                stored.amended(before, after)
+                stored.amended_record(before, after)
         return process_time() - begun
 
 

@@ -1,8 +1,9 @@
-"""Is the clock right? What removes data for being old asks here first, and waits while it may not be.
+"""Whether the system clock can be trusted. Deletion by age checks this first, and waits while it
+can't.
 
-While a service runs, its clock is held against the time that has passed; when one starts, against
-the last moment at which the clock was found right. A clock that has jumped is right again when it
-is back, when payments arrive whose own times fit it, or when a person says so.
+While a service runs, its clock is compared with the monotonic time that has passed; at a start,
+with the last time at which it was trusted. A clock that has jumped is trusted again when it has
+jumped back, when payments arrive whose timestamps agree with it, or when an operator accepts it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from dataclasses import dataclass
 from tollkeeper.engine.instants import DAY, HOUR
 
 AT_START = 7 * DAY
-"""A service that was stopped for longer asks whether the clock is right."""
+"""At a start the clock may be this far past the last trusted time; beyond that it is in doubt."""
 WHILE_RUNNING = HOUR
-"""How much further than the time that passed, or less far, the clock may have gone."""
+"""How far the clock may drift from the monotonic time between two checks."""
 WITNESSES = 20
-"""So many payments with times of their own, none refused, show that the clock is right."""
+"""This many payments with timestamps of their own, none of them refused, confirm the clock."""
 
 
 @dataclass(slots=True)
 class ClockWatch:
-    """`trusted` (µs) is the last moment at which the clock was right, 0 before the first.
+    """`trusted` (µs) is the last time at which the clock was trusted, 0 before the first check.
 
-    `doubt` says why the clock may be wrong, None while it is right.
+    `doubt` says why the clock may be wrong, None while it is trusted.
     """
 
     trusted: int = 0
@@ -33,11 +34,11 @@ class ClockWatch:
 
     @property
     def is_plausible(self) -> bool:
-        """Whether nothing speaks against the clock."""
+        """Whether the clock is trusted."""
         return self.doubt is None
 
     def look(self, now: int, passed: int) -> None:
-        """Judges the clock, which says `now`; `passed` is µs since the machine was started."""
+        """Check the clock, which reads `now` (µs); `passed` is the monotonic time in µs."""
         if not self.trusted:
             self.accept(now, passed)
             return
@@ -54,12 +55,12 @@ class ClockWatch:
             self.accept(now, passed)
 
     def accept(self, now: int, passed: int) -> None:
-        """The clock is right: a person, payments or its going say so."""
+        """Trust the clock from now on."""
         self.trusted, self._passed, self.doubt = now, passed, None
 
 
 def since_machine_start() -> int:
-    """µs that have passed, also while the machine slept, whatever was done to the clock."""
+    """µs since the machine was booted, sleep included; setting the clock does not change it."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
 
 

@@ -1,4 +1,4 @@
-"""Fill windows from the journal while traffic goes on, and tell when they are whole."""
+"""Fill windows from the journal while traffic goes on, until they cover all of their span."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from tollkeeper.engine.velocity.plan import merge_plans
 from tollkeeper.engine.velocity.snapshot import Snapshot
 
 STEP = 500
-"""How many records are taken in before the event loop gets its turn."""
+"""Records counted between two yields to the event loop."""
 SEALED = 2_000
-"""So many times of a series being sealed are kept in memory at most."""
+"""The most first-seen times of a series that stay in memory unwritten while it is sealed."""
 
 
 class FillPart(NamedTuple):
-    """Series that are filled together: from what event times `since` (µs) and sequence numbers
-    beyond `after` brought; up to there from the snapshot, where there is one.
+    """Series that are filled together, from the records with event times from `since` (µs) on and
+    sequence numbers above `after`; what came up to `after` is restored from `snapshot`, if there is
+    one.
     """
 
     filling: Fill
@@ -40,11 +41,11 @@ class FillPart(NamedTuple):
 async def fill(
     engine: Engine, account: int, plans: Sequence[SeriesPlan], progress: Progress
 ) -> None:
-    """Done once every series of `plans` is whole; `progress` is told the share done, 0 to 1."""
-    parts = [part for part in await _begun(engine, account, plans) if part.filling.series]
+    """Fill every series of `plans`; returns once all are whole. `progress` gets the share done."""
+    parts = [part for part in await _register(engine, account, plans) if part.filling.series]
     if not parts:
         return
-    # All that was handed a sequence number before now must be in the journal before it is read.
+    # What has a sequence number already must be in the journal before the journal is read.
     await engine.journal.flush()
     sizes = [engine.journal.count(account, since=part.since, after=part.after) for part in parts]
     done, total = 0, max(1, sum(sizes))
@@ -55,7 +56,7 @@ async def fill(
                 progress(min(0.99, (done + of_part * size) / total))
 
             await _restore(engine, part)
-            await _take_in(engine, part, share)
+            await _count_records(engine, part, share)
             await _seal(engine, part.filling)
             done += size
     except BaseException:
@@ -64,15 +65,15 @@ async def fill(
     progress(1.0)
 
 
-async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[FillPart]:
-    """Windows are filled as far back as they reach, beyond what the snapshot has; ages from where
-    the file has them.
+async def _register(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[FillPart]:
+    """Register the series, and say where each part starts: windows as far back as they reach, or
+    where the snapshot ends; first-seen times where their file ends.
     """
     windows = [
         replace(plan, ages=False) if plan.ages else plan for plan in plans if plan.over is not None
     ]
     snapshot = engine.snapshot
-    kept = {
+    restorable = {
         plan.digest
         for plan in merge_plans(windows)
         if snapshot is not None
@@ -81,7 +82,7 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
     parts = []
     for found in (None,) if snapshot is None else (snapshot, None):
         after = 0 if found is None else found.sequence
-        some = [plan for plan in windows if (plan.digest in kept) is (found is not None)]
+        some = [plan for plan in windows if (plan.digest in restorable) is (found is not None)]
         filling = await engine.windows.add(account, some)
         assert filling.reach is not None
         since = max(0, engine.clock() - filling.reach)
@@ -98,7 +99,7 @@ async def _begun(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> l
 
 
 async def _restore(engine: Engine, part: FillPart) -> None:
-    """Takes in what the snapshot has of the series."""
+    """Count what the snapshot holds of the series."""
     filling, snapshot = part.filling, part.snapshot
     for series in filling.series if snapshot is not None else ():
         assert snapshot is not None
@@ -108,11 +109,11 @@ async def _restore(engine: Engine, part: FillPart) -> None:
             await asyncio.sleep(0)
 
 
-async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
+async def _count_records(engine: Engine, part: FillPart, progress: Progress) -> None:
     filling = part.filling
     account = engine.state.accounts[filling.account]
     environments = past_environments(engine, filling.account)
-    labels = await asyncio.to_thread(_labels, engine, part)
+    labels = await asyncio.to_thread(_labels_at_start, engine, part)
     stored = StoredRecords(account, part.plans, environments.at, labels.now.get)
     await _relabel(engine, part, stored, labels)
     stretches = engine.journal.replay_latest(
@@ -134,8 +135,8 @@ async def _take_in(engine: Engine, part: FillPart, progress: Progress) -> None:
     await engine.seen_times.write_filled(filling.account, filling.series, 0)
 
 
-def _labels(engine: Engine, part: FillPart) -> KnownLabels:
-    """What was known of payments as the filling began; nothing where no series reads labels."""
+def _labels_at_start(engine: Engine, part: FillPart) -> KnownLabels:
+    """The payments' labels when the filling began; empty when no series reads labels."""
     if not any(plan.labelled for plan in part.plans):
         return KnownLabels()
     filling = part.filling
@@ -145,14 +146,14 @@ def _labels(engine: Engine, part: FillPart) -> KnownLabels:
 async def _relabel(
     engine: Engine, part: FillPart, stored: StoredRecords, labels: KnownLabels
 ) -> None:
-    """Takes in what became known since of payments that the series have from elsewhere."""
+    """Count label changes since the snapshot for payments that were restored from it."""
     filling = part.filling
     for id_, before in labels.before.items():
         states = await engine.journal.states(filling.account, id_)
-        known = [entry for entry in states if entry.sequence <= part.after]
-        if known and before != labels.now.get(id_):
-            latest = known[0]._replace(body=known[-1].body)
-            await engine.windows.fill(filling, [stored.relabelled(latest, before)])
+        restored = [entry for entry in states if entry.sequence <= part.after]
+        if restored and before != labels.now.get(id_):
+            latest = restored[0]._replace(body=restored[-1].body)
+            await engine.windows.fill(filling, [stored.relabelled_record(latest, before)])
             await asyncio.sleep(0)
 
 
@@ -169,7 +170,7 @@ async def _next(stretches: Iterator[Stretch]) -> Stretch | None:
 
 
 def records_in(stored: StoredRecords, stretch: Stretch, damage: Damage) -> Iterator[Record]:
-    """A stretch of the journal as windows take it in; what can't be read is told to `damage`."""
+    """The records of a stretch of the journal; an unreadable entry is reported to `damage`."""
     for entry in stretch.fresh:
         try:
             record = stored.record(entry)
@@ -179,7 +180,7 @@ def records_in(stored: StoredRecords, stretch: Stretch, damage: Damage) -> Itera
             yield record
     for before, after in stretch.amended:
         try:
-            record = stored.amended(before, after)
+            record = stored.amended_record(before, after)
         except UNREADABLE as error:
             damage.meet(after, error)
         else:

@@ -1,8 +1,8 @@
-"""The data folder's own key: it encrypts what must be kept secret, names places of the journal
-without telling them, and draws lots that nobody can foretell.
+"""The data folder's secret key: it encrypts secrets, makes opaque ids from sequence numbers, and
+draws pseudo-random numbers that nobody without it can predict.
 
-It stands in a file of its own, which only its owner can read and no backup holds, so that a copy of
-the databases tells no secret (docs/operate.md, "Backups").
+It is in a file that only its owner can read and that no backup contains, so that a copy of the
+databases reveals no secret (docs/operate.md, "Backups").
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPOT = struct.Struct(">BxHIQ")
 
 
 class NameUse(IntEnum):
-    """What a name stands for, so that none is taken for another's."""
+    """What an opaque id is used for: the same place has another id for each use."""
 
     CURSOR = 1
     ALERT = 2
@@ -40,14 +40,14 @@ class NameUse(IntEnum):
 
 
 class Spot(NamedTuple):
-    """A sequence number of the journal, and a number within what stands there."""
+    """A place in the journal: a sequence number, and a number within the entry there."""
 
     sequence: int
     number: int = 0
 
 
 class FolderKey:
-    """A key of 32 bytes, never used itself: each use has a key derived from it."""
+    """A key of 32 bytes, from which the key of each use is derived."""
 
     def __init__(self, key: bytes) -> None:
         self._sealing = AESGCM(_derive(key, b"secrets"))
@@ -55,12 +55,12 @@ class FolderKey:
         self._naming = Cipher(algorithms.AES(_derive(key, b"places")), modes.ECB())  # noqa: S305 - one block each, every one another
 
     def seal(self, secret: str, owner: str) -> bytes:
-        """The secret encrypted, to be opened for this owner alone."""
+        """Encrypt a secret; only the same `owner` can unseal it."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return nonce + self._sealing.encrypt(nonce, secret.encode(), owner.encode())
 
     def unseal(self, sealed: bytes, owner: str) -> str | None:
-        """The secret; None when another key or another owner sealed it."""
+        """Decrypt a secret; None when another key or another owner sealed it."""
         try:
             opened = self._sealing.decrypt(
                 sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], owner.encode()
@@ -70,17 +70,17 @@ class FolderKey:
         return opened.decode()
 
     def draw(self, lot: str, of: int) -> int:
-        """A number below `of`, always the same for a lot, that nobody without the key can foretell."""
+        """A number below `of`, the same for the same `lot`, unpredictable without the key."""
         drawn = hmac.digest(self._drawing, lot.encode(errors="surrogatepass"), "sha256")
         return int.from_bytes(drawn[:_DRAWN_BYTES]) % of
 
     def name_of(self, what: NameUse, account: int, spot: Spot) -> str:
-        """A name that tells nothing of the spot, always the same, and another in each account."""
+        """The opaque id of a place in the journal: constant, and different in each account and use."""
         block = _SPOT.pack(what, spot.number, account, spot.sequence)
         return self._naming.encryptor().update(block).hex()
 
     def spot_of(self, what: NameUse, account: int, name: str) -> Spot | None:
-        """What the name stands for; None when it was never given to this account for this."""
+        """The place that an opaque id stands for; None when it is no id of this account and use."""
         try:
             block = bytes.fromhex(name)
         except ValueError:
@@ -92,7 +92,7 @@ class FolderKey:
 
 
 def open_folder_key(folder: Path) -> FolderKey:
-    """The key of a data folder whose lock is held; made when there is none.
+    """The key of a data folder whose lock the caller holds; created when there is none.
 
     Raises `JournalError` for a file that can't be used.
     """

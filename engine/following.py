@@ -1,8 +1,8 @@
 """Follow a journal that another process writes, so as to decide in its place at once.
 
-Windows, lists and programs are kept as the owner's are after the last entry that the standby has too.
-What it rewrites or removes (an erasure, an account's retention) is not undone piece by piece: the
-account is filled again from the journal, once that has ended.
+Windows, lists and programs are kept as the owner's are after the last entry that the standby has
+too. What it rewrites or removes (an erasure, an account's retention) is not undone piece by piece:
+the account is filled again from the journal, once that has ended.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Interrupted(JournalError):  # noqa: N818 - named for what happened
 @dataclass(slots=True)
 class Following:
     """`counted` is the sequence number up to which all is known here, `amended` the last of the
-    journal's amendments that was looked at, `noted` the last that the folder's files know, `forgotten`
-    the accounts whose past has changed since their windows were filled.
+    journal's amendments that was looked at, `noted` the last that the folder's files know,
+    `forgotten` the accounts whose past has changed since their windows were filled.
     """
 
     engine: Engine
@@ -80,8 +80,8 @@ class Following:
 
 
 async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following:
-    """To be called before the engine's windows are filled. Whose past has changed while nobody followed
-    is filled from the journal alone. Raises `Unavailable`.
+    """To be called before the engine's windows are filled. Whose past has changed while nobody
+    followed is filled from the journal alone. Raises `Unavailable`.
     """
     known = read_known(engine.folder, journal.identity())
     amended = await journal.look(last_amendment)
@@ -146,8 +146,8 @@ async def fill_again(following: Following) -> None:
 
 
 async def note_own_amendments(following: Following) -> None:
-    """Notes what this process has rewritten as the journal's owner, which forgets that in its folder
-    itself; until cancelled."""
+    """Notes what this process has rewritten as the journal's owner, which forgets that in its
+    folder itself; until cancelled."""
     while True:
         await asyncio.sleep(NOTE_S)
         with suppress(Unavailable):
@@ -252,7 +252,7 @@ def _records(following: Following, account: int, up_to: int) -> list[Record]:
                 states = journal.record_states(account, id_, after)
                 if states and (before := label(id_, after)) != label(id_):
                     latest = states[0]._replace(body=states[-1].body)
-                    records.append(stored.relabelled(latest, before))
+                    records.append(stored.relabelled_record(latest, before))
     stretches = journal.replay_latest(account, after=after, up_to=up_to, kinds=stored.kinds)
     for stretch in stretches:
         records += records_in(stored, stretch, engine.damage)

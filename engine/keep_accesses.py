@@ -1,5 +1,5 @@
-"""Requests for what tells of persons, put into the journal every few seconds and at the end; one
-value that is shown in clear, before it is shown.
+"""Record who read personal data: requests in batches every few seconds, the unmasking of a single
+value before it is shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WRITE_ACCESSES_S: Final = 10.0
 
 
 async def keep_accesses(engine: Engine) -> None:
-    """Write what was gathered, until cancelled, and then a last time."""
+    """Write the gathered requests every few seconds, and once more when cancelled."""
     try:
         while True:
             await asyncio.sleep(WRITE_ACCESSES_S)
@@ -27,7 +27,7 @@ async def keep_accesses(engine: Engine) -> None:
 
 
 async def write_accesses(engine: Engine) -> None:
-    """What can't be written waits for the next time."""
+    """Write the gathered requests; those that can't be written stay for the next call."""
     for of, tally in engine.accesses.take().items():
         account, _ = of
         if account not in engine.state.accounts:
@@ -40,7 +40,8 @@ async def write_accesses(engine: Engine) -> None:
 
 
 async def note_reveal(engine: Engine, account: int, by: str, payment: str, field: str) -> None:
-    """Done once it is on disk that `by` is shown a field of a payment. Raises `JournalError`."""
+    """Record that `by` is shown a field of a payment; returns once that is on disk. Raises
+    `JournalError`."""
     now = engine.clock()
     access = DataAccess(by, since=now, requests=1, payment=payment, field=field)
     await _append(engine, account, now, access)

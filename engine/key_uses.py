@@ -1,6 +1,6 @@
-"""When each key was last used: kept in memory, written now and then to a file that may be lost.
+"""When each key was last used: kept in memory, and written to a file every minute.
 
-It stands outside the journal, which would grow by an entry with every use.
+The file is not part of the journal, which would otherwise grow with every request; it may be lost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_key_uses(folder: Path) -> dict[str, int]:
 
 
 async def keep_key_uses(engine: Engine) -> None:
-    """Write what is new each minute, and a last time when cancelled."""
+    """Write new uses every minute, and once more when cancelled."""
     written = engine.key_uses.copy()
     try:
         while True:
@@ -42,7 +42,7 @@ async def keep_key_uses(engine: Engine) -> None:
 
 
 def _write(folder: Path, uses: dict[str, int]) -> None:
-    # A disk that takes nothing has worse to tell of than this.
+    # On a full disk this is the least of the losses.
     with suppress(OSError):
         unfinished = folder / f"{USES_FILE}.new"
         unfinished.write_bytes(msgspec.json.encode(uses))

@@ -1,4 +1,5 @@
-"""One change of the configuration: in force from its sequence number on, kept like a payment."""
+"""A change of the configuration: it applies from its sequence number on, and is journaled like a
+payment."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode_stored
 
 asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
-"""The id of the HTTP request that is being answered, and of what goes on because of it."""
+"""The id of the HTTP request that caused the change, also in background work that the request
+started."""
 
 
 async def make_change(
@@ -35,12 +37,13 @@ async def make_change(
     contents: Contents | None = None,
     compiled: Mapping[VersionId, Loaded] = {},
 ) -> None:
-    """Done once it is on disk; to be called under `engine.changing`.
+    """Apply a change and append it to the journal; returns once it is on disk.
 
-    Payments behind it in the sequence meet it already while it is written; when it can't be written
-    none of them is kept either, and all is as before. `content` goes with a change of a list's
-    entries, as `contents`, which is what the list holds from then on. `compiled` are versions that
-    the change brings in. Raises `JournalError`.
+    The caller holds `engine.changing`. Payments with later sequence numbers see the change while it
+    is still being written. When the write fails, the journal loses those payments too, and the
+    change is undone. For a change of a list's entries, `content` is what to write and `contents`
+    what the list then holds. `compiled` are loaded versions that the change makes active. Raises
+    `JournalError`.
     """
     state, active = engine.state, dict(engine.active)
     at = engine.clock()
@@ -68,7 +71,7 @@ async def make_change(
         kept = engine.journal.append(entry, contents=() if content is None else (content,))
         await kept
     finally:
-        # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
+        # A cancelled request gets here too, and only after its entry was written or lost.
         if kept is None or kept.exception() is not None:
             engine.state, engine.active = state, active
             withdraw_transitions(engine.watch, account, sequence, transitions)
@@ -81,18 +84,19 @@ def put_in_force(
     listed: tuple[str, Contents] | None = None,
     compiled: Mapping[VersionId, Loaded] = {},
 ) -> None:
-    """What is configured and in force is as the change has left it; `listed` is the list whose
-    entries it changed, with what it holds from then on."""
+    """Set the engine's configuration and active programs to what they are after the change.
+
+    `listed` is the list whose entries changed, with what it holds now."""
     before, account = engine.state, recorded.account
     engine.state = state = fold_change(before, recorded)
     if account not in state.accounts:
         engine.active.pop(account)
         return
-    known = engine.active.get(account)
-    if known is not None and listed is not None:
-        engine.active[account] = with_contents(known, state.accounts[account], *listed)
+    active = engine.active.get(account)
+    if active is not None and listed is not None:
+        engine.active[account] = with_contents(active, state.accounts[account], *listed)
     else:
-        engine.active[account] = _reload(state.accounts[account], known, compiled)
+        engine.active[account] = _reload(state.accounts[account], active, compiled)
     for other in sharing(state, account)[1:]:
         if state.accounts[other] is not before.accounts[other]:
             engine.active[other] = _reload(
@@ -103,16 +107,16 @@ def put_in_force(
 def _reload(
     account: Account, before: ActivePrograms | None, compiled: Mapping[VersionId, Loaded]
 ) -> ActivePrograms:
-    held = {} if before is None else dict(before.contents)
-    in_force = {} if before is None else before.compiled()
+    contents = {} if before is None else dict(before.contents)
+    loaded = {} if before is None else before.compiled()
     for name, entries in account.lists.items():
-        if name not in held:
-            held[name] = build_contents(entries.spec, ())
-    return load_account(account, held, {**in_force, **compiled})
+        if name not in contents:
+            contents[name] = build_contents(entries.spec, ())
+    return load_account(account, contents, {**loaded, **compiled})
 
 
 def contents_of(engine: Engine, account: Account) -> Mapping[str, Contents]:
-    """The account's lists and tables as the journal keeps them."""
+    """The contents of the account's lists and tables, read from the journal."""
     return {
         name: build_contents(
             entries.spec,

@@ -1,4 +1,4 @@
-"""Open the engine on a data folder: the journal, the state folded from it, the windows rebuilt."""
+"""Open the engine on a data folder: its journal, the configuration folded from it, its windows."""
 
 from __future__ import annotations
 
@@ -68,8 +68,11 @@ async def open_engine(
     late: int = LATE,
     damage: Policy = "stop",
 ) -> AsyncIterator[Engine]:
-    """Everything but the windows, which `rebuild` fills; `purpose` is told to who finds the journal
-    locked for longer than `patience_s`. Raises `Locked`, `JournalError`."""
+    """Open everything but the windows, which `rebuild` fills.
+
+    `purpose` is shown to other processes that find the journal locked. Raises `Locked` when the
+    journal stays locked for `patience_s`, and `JournalError`.
+    """
     opening = open_source(source, purpose, patience_s=patience_s, waiting_limit=waiting_limit)
     async with (
         opening as journal,
@@ -99,8 +102,9 @@ async def open_on(
     late: int = LATE,
     damage: Policy = "stop",
 ) -> AsyncIterator[Engine]:
-    """The engine on a journal as it is up to its last sequence number, which may be another
-    process's: nothing is written into it. Raises `JournalError`."""
+    """Open the engine on an open journal without writing to it: another process may own it.
+
+    What is appended later is not part of the engine's state. Raises `JournalError`."""
     folder, last = folder_of(source), journal.last_sequence()
     async with (
         open_outbox(source, journal) as outbox,
@@ -134,7 +138,7 @@ async def open_on(
         engine.clock_watch.look(clock(), since_machine_start())
         for account in state.accounts.values():
             engine.active[account.number] = load_account(account, contents_of(engine, account))
-        beside = [
+        background = [
             asyncio.create_task(record_shadows(engine)),
             asyncio.create_task(write_behind(seen_times, journal.flush)),
         ]
@@ -142,20 +146,20 @@ async def open_on(
             yield engine
             await drain(engine)
             with suppress(JournalError):
-                # Else the next start reads a little more.
+                # When this fails, the next start only reads more of the journal.
                 await seen_times.write(journal.flush)
             with suppress(JournalError):
                 await journal.flush()
-                # Other journals' payments may go on in this process.
+                # In a thread: other shards in this process may go on deciding.
                 await asyncio.to_thread(write_snapshot, engine)
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
-            await asyncio.wait(beside)
+            await asyncio.wait(background)
 
 
 async def settle_as_owner(engine: Engine) -> None:
-    """What whoever owns the journal from now on does to it first. Raises `JournalError`."""
+    """The writes with which a new owner of the journal begins. Raises `JournalError`."""
     if not isinstance(engine.source, Path):
         work = partial(claim_key, mark=_mark_of(engine.folder_key))
         await cast("JournalTables", engine.journal).run(work)
@@ -171,7 +175,7 @@ async def settle_as_owner(engine: Engine) -> None:
 
 
 async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
-    """The folder's key, which must be the one that all other nodes of a database's journal have."""
+    """The folder's key; on a database, checked to be the key that every node of this journal has."""
     key = open_folder_key(key_folder_of(source))
     if not isinstance(source, Path):
         mark = await cast("JournalTables", journal).look(key_mark)
@@ -189,7 +193,7 @@ def _mark_of(key: FolderKey) -> str:
 
 @asynccontextmanager
 async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[SeenTimesStore]:
-    """The first-seen times; those of another journal are removed, and filled again from this one."""
+    """Open the first-seen times; a file that belongs to another journal is removed and filled anew."""
     path, identity = folder / AGES_FILE, journal.identity()
     with suppress(sqlite3.Error):
         if path.exists() and not stands_beside(path, identity):
@@ -202,7 +206,7 @@ async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[
 
 @asynccontextmanager
 async def sealing(journal: Journal) -> AsyncIterator[None]:
-    """Seals what is written within the block, now and then and in the end."""
+    """Within the block, seal the journal's new entries every few seconds, and once more at the end."""
     sealing = asyncio.create_task(_seal_behind(journal))
     try:
         yield
@@ -221,7 +225,7 @@ async def _seal_behind(journal: Journal) -> None:
 
 
 async def rebuild(engine: Engine, progress: Progress) -> None:
-    """Fill every account's windows and monitors from the journal, then let traffic in."""
+    """Fill every account's windows and monitors from the journal, then open for traffic."""
     await recover_alerts(engine)
     await fill_windows(engine, progress)
     engine.ready.set()
@@ -239,7 +243,7 @@ async def fill_windows(engine: Engine, progress: Progress) -> None:
         }
     )
     engine.snapshot = await read_snapshot(engine)
-    # All that is made now stays: the collector would look through it again and again.
+    # Everything allocated here lives on: garbage collections would only scan it again and again.
     gc.disable()
     try:
         for position, active in enumerate(all_active):

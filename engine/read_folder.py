@@ -1,4 +1,4 @@
-"""What commands read of a journal, whether or not a service holds it."""
+"""Read a journal for a command, whether or not a service is running on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is configured at this moment, and the journal it was folded from, for reads alone."""
+    """The configuration at one moment, and the journal that it was folded from, open for reading."""
 
     journal: Journal
     state: Configuration
@@ -26,7 +26,7 @@ class Picture:
 
 @asynccontextmanager
 async def open_picture(source: JournalSource) -> AsyncIterator[Picture]:
-    """The journal as it is on disk. Takes no lock and writes nothing; raises `JournalError`."""
+    """Open the journal without a lock and without writing. Raises `JournalError`."""
     async with open_journal_for_reading(source) as journal:
         yield Picture(
             journal, fold_changes(Configuration(), recorded_changes(await journal.changes()))
@@ -34,7 +34,7 @@ async def open_picture(source: JournalSource) -> AsyncIterator[Picture]:
 
 
 def read_folder(source: JournalSource, ask: Callable[[Picture], Awaitable[T]]) -> T:
-    """What `ask` finds in the journal, for a command. Raises `JournalError`, and what `ask` does."""
+    """Run `ask` on the journal, for a command. Raises `JournalError`, and what `ask` raises."""
 
     async def read() -> T:
         async with open_picture(source) as picture:

@@ -1,4 +1,4 @@
-"""Shadows that wait to be evaluated, after the payments they look at were decided and kept."""
+"""Shadow evaluations that wait until their payment has been decided and kept."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tollkeeper.engine.registry.trials import Decider
 QUEUE_LIMIT = 256
 
 Trial: TypeAlias = tuple[int, Decider, str, int]
-"""An account's number, and the kind, name and version of what is on trial."""
+"""An account's number, and the kind, name and version of the shadow."""
 
 
 class QueuedShadow(NamedTuple):
-    """One payment for one shadow: what was decided, and what the shadow would have.
+    """One payment for one shadow: the decision that was made, and a call that gives the shadow's.
 
-    `time` is the payment's own, in µs. `evaluate` reads nothing but what is frozen in it.
+    `time` is the payment's event time in µs. `evaluate` reads only what it was made with.
     """
 
     trial: Trial
@@ -32,10 +32,10 @@ class QueuedShadow(NamedTuple):
 
 @dataclass(slots=True)
 class ShadowQueue:
-    """At most `QUEUE_LIMIT` wait; those beyond are skipped, and counted by what is on trial until the
-    count is recorded.
+    """At most `QUEUE_LIMIT` evaluations wait; further ones are skipped. `skipped` counts them by
+    trial until the count is recorded, `lost` counts them for good.
 
-    `unfinished` are those that wait and those in hand, `lost` all that were ever skipped.
+    `unfinished` counts those that wait and those being evaluated.
     """
 
     waiting: deque[QueuedShadow] = field(default_factory=deque)

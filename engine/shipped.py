@@ -1,7 +1,7 @@
-"""The scorecard that ships with a release, as each account's journal keeps it.
+"""Record the shipped scorecard in each account's journal.
 
-A release that ships another one than the journal knows says so there when it opens the account, so
-that a decision is explained by the text that made it, whatever later releases ship.
+When a release ships another scorecard than the journal holds, its text is recorded at the next
+start. So a decision is explained by the text that made it, whatever later releases ship.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tollkeeper.engine.runtime import Engine
 
 
 async def take_up_shipped(engine: Engine, account: int) -> None:
-    """Keep what decides from now on where the account has no scorecard of its own.
+    """Record the shipped scorecard, unless the account's journal holds this one already.
 
-    A test account has it from its live one. To be called under `engine.changing`. Raises
+    A test account uses its live account's. The caller holds `engine.changing`. Raises
     `JournalError`.
     """
     if engine.state.accounts[account].live is not None:

@@ -1,6 +1,6 @@
-"""What the journal stores of payments, updates and events, written and read back.
+"""The bodies and outcomes of payments, updates and events in the journal, which are JSON.
 
-Bodies and outcomes are JSON. `StoredRecords` gives windows what their series read, and no more.
+`StoredRecords` decodes only the fields that the windows' series read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def state_of(
 ) -> State:
     """A payment as its latest update left it; `latest` is `created` when it has none.
 
-    `environment` is what its arrival met, `label` what is known of it; None where nobody asks.
+    `environment` holds the lists, tables and rates at its arrival; it and `label` are None where
+    nothing reads them.
     """
     facts = recall(decode_recorded(latest.body), created.arrived)
     decision = decode_decision(created.outcome) if created.outcome else None
@@ -54,7 +55,7 @@ def state_of(
 
 
 def event_reader(account: Account) -> ReadEvent:
-    """Reads the account's stored events, each by the version that it was checked against."""
+    """A reader of the account's stored events, by the version that each was checked against."""
 
     def contract(type_: str, number: int) -> Contract:
         return contract_of(account.files["event", type_].versions[number - 1])
@@ -63,7 +64,7 @@ def event_reader(account: Account) -> ReadEvent:
 
 
 def event_reader_by(contract: Callable[[str, int], Contract]) -> ReadEvent:
-    """Reads stored events; `contract(type, version)` says what their data holds."""
+    """A reader of stored events; `contract(type, version)` gives the fields of their data."""
     find_contract = cache(contract)
 
     def read(entry: Entry) -> Record:
@@ -76,11 +77,11 @@ def event_reader_by(contract: Callable[[str, int], Contract]) -> ReadEvent:
 
 
 class StoredRecords:
-    """Stored payments and events as the series of `plans` count them.
+    """Turns the journal's payments and events into the records that the series of `plans` count.
 
-    `kinds` are those of the entries that the series hold. `environments` gives what a record's
-    arrival met by its sequence number, `label` what is known of the payment of an id; they are
-    asked where a series reads them.
+    `kinds` are the kinds of entries that the series count. `environments` gives the lists, tables
+    and rates as of a sequence number, `label` the label of a payment's id; each is called only when
+    a series reads it.
     """
 
     def __init__(
@@ -103,21 +104,21 @@ class StoredRecords:
         self._event_of = event_reader(account)
 
     def record(self, entry: Entry) -> Record:
-        """A payment, as the entry knows it, or an event."""
+        """The record of a payment or an event."""
         if entry.kind == Kind.EVENT:
             return self._event_of(entry)
         return Record(entry.account, entry.id, entry.time, entry.arrived, self._state(entry))
 
-    def amended(self, before: Entry, after: Entry) -> Record:
-        """A payment that an update changed: `before` and `after` are what was stored of it."""
+    def amended_record(self, before: Entry, after: Entry) -> Record:
+        """A payment that an update changed, from its entries before and after the update."""
         old, new = self._state(before), self._state(after)
         return Record(after.account, after.id, after.time, after.arrived, new, old)
 
-    def relabelled(self, known: Entry, before: str | None) -> Record:
-        """A payment of which something else was known before."""
-        new = self._state(known)
+    def relabelled_record(self, payment: Entry, before: str | None) -> Record:
+        """A payment whose label was `before`."""
+        new = self._state(payment)
         old = replace(new, label=before)
-        return Record(known.account, known.id, known.time, known.arrived, new, old)
+        return Record(payment.account, payment.id, payment.time, payment.arrived, new, old)
 
     def _state(self, entry: Entry) -> State:
         decision = decode_decision(entry.outcome) if self._decided and entry.outcome else None

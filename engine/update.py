@@ -1,4 +1,4 @@
-"""The way of an update: what is known of the payment, merged, counted from now on, to be kept."""
+"""The steps of an update: read the stored payment, merge the update into it, count the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tollkeeper.engine.velocity.contract import Record, State
 
 
 class UpdatedPayment(NamedTuple):
-    """A payment as it is known after an update that is still to be kept."""
+    """A payment after an update that windows count already and the journal does not hold yet."""
 
     pending: Pending
     payment: Payment
@@ -27,14 +27,14 @@ class UpdatedPayment(NamedTuple):
 async def merge_update(
     engine: Engine, account: int, payment_id: str, update: Update, arrived: int
 ) -> UpdatedPayment | tuple[Violation, ...] | None:
-    """Merge an update, which windows count from now on; None when no payment has the id.
+    """Merge an update into the stored payment and count it; None when no payment has the id.
 
-    Violations when what is known and what was sent don't fit together. `arrived` in µs.
+    Returns violations when the update contradicts the stored payment. `arrived` in µs.
     """
-    known = await engine.journal.first_and_last(account, payment_id)
-    if known is None:
+    stored = await engine.journal.first_and_last(account, payment_id)
+    if stored is None:
         return None
-    before = await payment_state(engine, *known)
+    before = await payment_state(engine, *stored)
     after = apply_update(before, update, arrived)
     if not isinstance(after, State):
         return after
@@ -61,7 +61,7 @@ async def merge_update(
 
 
 def apply_update(before: State, update: Update, arrived: int) -> State | tuple[Violation, ...]:
-    """What is known of a payment after an update; violations when the two don't fit together."""
+    """A payment's state after an update; violations when the update contradicts it."""
     facts: Facts = before.payment
     merged = merge(facts.payment, update, arrived)
     if not isinstance(merged, Payment):

@@ -1,4 +1,4 @@
-"""What a running service keeps an eye on: whether it can write, and whether its clock is right."""
+"""Background checks of a running service: whether it can write, and whether its clock is right."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tollkeeper.engine.runtime import Engine
 DISK_S = 0.5
 CLOCK_S = 60.0
 ROOM = 1024 * 1024
-"""So many bytes must be free before a disk that was full counts as recovered."""
+"""Free bytes that a full disk needs before it counts as recovered."""
 
 
 class AcceptClock(Verb, frozen=True):
-    """The clock is right: a person has looked at it."""
+    """Trust the clock: an operator has checked it."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         engine.clock_watch.accept(engine.clock(), since_machine_start())
@@ -31,9 +31,9 @@ class AcceptClock(Verb, frozen=True):
 
 
 async def watch_disk(engine: Engine) -> None:
-    """Tell once that the journal can't be written and once that it can again, until cancelled.
+    """Log when the journal can't be written, and when it can again; runs until cancelled.
 
-    Readiness keeps requests away meanwhile, so this is who tries whether a write succeeds.
+    A service that is not ready gets no requests, so this task tries the writes that end the state.
     """
     failing: str | None = None
     while True:
@@ -51,7 +51,7 @@ async def watch_disk(engine: Engine) -> None:
 
 
 async def watch_clock(engine: Engine) -> None:
-    """Hold the clock against the time that passes, and keep when it was right, until cancelled."""
+    """Check the clock and store when it was last trusted; runs until cancelled."""
     watch = engine.clock_watch
     start = engine.journal.last_sequence()
     doubt: str | None = None
@@ -76,7 +76,7 @@ async def watch_clock(engine: Engine) -> None:
 
 
 async def _has_witnesses(engine: Engine, start: int) -> bool:
-    """Whether enough payments came with times of their own, which were right by the clock."""
+    """Whether enough payments with their own timestamps arrived that agree with the clock."""
     batches = engine.journal.replay(after=start, kinds=(Kind.PAYMENT,))
     batch = await asyncio.to_thread(next, batches, None)
     return sum(entry.time != entry.arrived for entry in batch or ()) >= WITNESSES

@@ -1,7 +1,7 @@
-"""The journal keeps a webhook's secrets once, sealed, and no longer than they sign.
+"""The journal keeps webhooks' secrets encrypted, and only while they sign.
 
-What a later change replaced, a removal ended or an overlap outlived is taken out of the entries that
-held it. Secrets of before they were sealed are sealed where they stand.
+A secret that was replaced, that belonged to a removed webhook, or whose overlap has ended is taken
+out of the entries that held it. Unencrypted secrets of earlier releases are encrypted in place.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tollkeeper.engine.runtime import Engine
 
 
 async def settle_secrets(engine: Engine, account: int) -> None:
-    """Leave no secret of the account in the journal but those in force, sealed.
+    """Remove from the journal all of the account's secrets but those that sign, and seal these.
 
-    Raises `JournalError`; done again, it does the rest.
+    Raises `JournalError`; calling it again does what is left.
     """
     known, now = engine.state.accounts[account], engine.clock()
     await engine.journal.rewrite(
@@ -37,7 +37,7 @@ async def settle_secrets(engine: Engine, account: int) -> None:
 
 
 async def settle_stored_secrets(engine: Engine) -> None:
-    """Do so wherever the journal holds others, and take the sealed ones into the state."""
+    """Settle the secrets of every account that needs it, and put the sealed ones into the state."""
     now = engine.clock()
     changes = recorded_changes(await engine.journal.changes())
     unsettled = {
@@ -54,7 +54,7 @@ async def settle_stored_secrets(engine: Engine) -> None:
 
 
 def has_outlived_secret(account: Account, now: int) -> bool:
-    """Whether a secret of the account stands there that no longer signs at `now` (µs)."""
+    """Whether the journal holds a secret of the account that no longer signs at `now` (µs)."""
     return any(
         len(secrets_in_force(webhook, now)) < len(webhook.secrets)
         for webhook in account.webhooks.values()
@@ -82,7 +82,7 @@ def _holding_secrets(changes: Iterable[RecordedChange]) -> Iterator[RecordedChan
 def _keep_secrets(
     account: Account, recorded: RecordedChange, key: FolderKey, now: int
 ) -> WebhookSet:
-    """The change with the secrets that it is to hold."""
+    """The recorded change with only the secrets that the journal should keep, sealed."""
     change = recorded.change
     assert isinstance(change, WebhookSet)
     webhook = account.webhooks.get(change.url)

@@ -1,8 +1,8 @@
-"""Facts: a payment with what is derived from it at arrival, as programs read it.
+"""Facts: a payment with the fields derived from it at arrival, as programs read it.
 
-Derived facts are recorded with the payment and never recomputed by newer code (docs/language.md,
-"Names"); only what is another spelling of a field (an address as a number, an instant in
-microseconds) is read again from the field.
+Derived facts are stored with the payment and never recomputed by newer code (docs/language.md,
+"Names"). Only mere conversions of a field (an address as a number, an instant in microseconds) are
+computed again from the field.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Facts(Struct, frozen=True, gc=False):
 
 
 class StoredFacts(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the journal keeps of facts: the payment, and what newer code might derive anew."""
+    """Facts as the journal stores them: the payment, and the derived facts that are never
+    recomputed."""
 
     payment: Payment
     card_fingerprint: str | None = None
@@ -55,7 +56,7 @@ def derive(payment: Payment, arrived: int, client: ReadClient) -> Facts:
 
 
 def recall(recorded: StoredFacts, arrived: int) -> Facts:
-    """The facts that were recorded at `arrived` (µs)."""
+    """The facts of a stored payment that arrived at `arrived` (µs)."""
     payment = recorded.payment
     device, backend = payment.device, payment.backend
     device_ip = device.ip_address if device is not None else None

@@ -1,4 +1,4 @@
-"""The facts that expressions read, and a decoder of stored payments that reads no others."""
+"""The facts that expressions read, and a decoder of stored payments that skips all others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def facts_read(
 ) -> frozenset[Access]:
     """The facts that the expressions read, of the payment or of one in history.
 
-    A let of `lets` counts where one of the expressions reads it.
+    A let's facts count only if one of the expressions reads the let.
     """
     fields = vocabulary.payment
     found: set[Access] = set()
@@ -74,7 +74,7 @@ def facts_read(
 def facts_of_series(
     series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
 ) -> frozenset[Access]:
-    """The facts that tell what a record brings to a series; `lets` are those of its program."""
+    """The facts that a series reads of a record; `lets` are those of its program."""
     expressions = [*series.by, *(part for part in (series.where, series.value) if part is not None)]
     read = facts_read(expressions, lets, vocabulary)
     if series.collection == "transactions":
@@ -83,9 +83,9 @@ def facts_of_series(
 
 
 def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
-    """A function that gives the facts of a stored payment, with no fields but those wanted.
+    """A function that decodes a stored payment's facts, with the wanted fields only.
 
-    What it gives is read like `Facts`; an attribute that was not wanted is not there.
+    The result is read like `Facts`; attributes that were not wanted do not exist.
     """
     paths = {_SOURCE_FIELDS.get(access, access) for access in wanted if access not in _ENTRY_FACTS}
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(
@@ -121,7 +121,7 @@ def _partial(
     paths: Iterable[Access],
     more: Iterable[tuple[str, Any, Any]] = (),
 ) -> type[Struct]:
-    """The struct with the fields that paths lead to; a value that no path enters is as it is."""
+    """A struct with only the fields on the paths; a field at the end of a path keeps its type."""
     inner: dict[str, set[Access]] = {}
     for name, *rest in paths:
         inner.setdefault(name, set()).update([tuple(rest)] if rest else [])

@@ -63,7 +63,7 @@ def _private(value: Value) -> str | None:
 
 
 def _too_long(bare: inspect.Type) -> Callable[[Value], str | None] | None:
-    """Why a text constant can never arrive: it is longer than the field may be, or empty."""
+    """Why a field can never hold a text constant: the text is too long, or empty."""
     if not isinstance(bare, inspect.StrType) or bare.max_length is None:
         return None
     most, least = bare.max_length, bare.min_length or 0

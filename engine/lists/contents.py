@@ -1,4 +1,4 @@
-"""A list's or table's entries in memory: a frozen picture that decisions read."""
+"""A list's or table's entries in memory, immutable, as decisions read them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def build_contents(spec: Spec, entries: Iterable[ListEntry]) -> Contents:
 
 
 def add_entries(contents: Contents, entries: Iterable[ListEntry]) -> Contents:
-    """With the entries added, or renewed where their value is there."""
+    """The contents with these entries added; an entry with the same value is replaced."""
     return _change(contents, dict(_rows(contents.spec, entries)))
 
 
 def remove_values(contents: Contents, values: Iterable[str]) -> Contents:
-    """Without the entries of these canonical values; one that is not there is passed over."""
+    """The contents without these canonical values; unknown ones are ignored."""
     keys = (index_key(contents.spec, value) for value in values)
     held = contents.index.held
     return _change(contents, {key: None for key in keys if held.get(key) is not None})
@@ -69,7 +69,7 @@ def held_entry(contents: Contents, value: str) -> HeldEntry | None:
 
 
 def _change(contents: Contents, changes: Mapping[Value, HeldEntry | None]) -> Contents:
-    index = contents.index.changed(changes)
+    index = contents.index.with_changes(changes)
     if isinstance(contents, ListContents):
         return ListContents(contents.spec, index)
     return TableContents(contents.spec, index)
@@ -86,7 +86,7 @@ def _index(spec: Spec, held: Mapping[Value, HeldEntry]) -> Index:
 
 
 def _rows(spec: Spec, entries: Iterable[ListEntry]) -> Iterable[tuple[Value, HeldEntry]]:
-    # Rows repeat: each different one is in memory once.
+    # Rows repeat: equal ones share one object.
     rows: dict[tuple[str | None, int | None], HeldEntry] = {}
     for entry in entries:
         row = rows.get((entry.columns, entry.expires_at))

@@ -25,7 +25,7 @@ _OWN = ("value", "expires_at", "note")
 def read_csv(stream: BinaryIO, spec: Spec, by: str | None = None) -> Iterator[ListEntry | BadEntry]:
     """The entries of a file in UTF-8, and what is wrong with every line that is none.
 
-    A header with errors is the one thing found then. Lines count from 1.
+    If the header has errors, only these are reported. Lines count from 1.
     """
     reader = csv.reader(_lines(stream), strict=True)
     columns = tuple(spec.columns) if isinstance(spec, TableSpec) else ()
@@ -110,7 +110,7 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
     try:
         yield from iter(lambda: text.readline(MAX_LINE), "")
     finally:
-        # Else it would close the stream, which is its opener's to do.
+        # Without this it would close the stream, which belongs to the caller.
         text.detach()
 
 

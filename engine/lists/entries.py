@@ -42,8 +42,8 @@ def read_entry(
 ) -> ListEntry | list[Violation]:
     """An entry from `{"value", "columns"?, "expires_at"?, "note"?}`, or all that is wrong with it.
 
-    `path` is its place in the request. A column left out or null is missing in the row; the `by`
-    that an entry is shown with is passed over. Card numbers in the note are masked.
+    `path` is its place in the request. A column that is left out or null is missing in the row. A
+    member `by`, which shown entries have, is ignored. Card numbers in the note are masked.
     """
     if not isinstance(given, Mapping):
         return [Violation(path, "invalid_type", "an entry is an object")]

@@ -1,6 +1,7 @@
-"""What an account has configured that programs read beside the payment: lists, tables, rates.
+"""The account's configuration that programs read beside the payment: lists, tables, rates, time
+zone.
 
-An environment is a frozen picture; a change makes a new one, in the journal's one sequence.
+An environment is immutable; each change, at its sequence number, makes a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ UTC = ZoneInfo("UTC")
 
 
 class EntryList(Protocol):
-    """A list's entries; cost does not grow with their number."""
+    """A list's entries; the cost of a look-up does not grow with their number."""
 
     def contains(self, value: Value, at: int) -> bool:
         """Whether `value` is an entry that has not expired at `at` (µs since the epoch)."""

@@ -1,4 +1,4 @@
-"""Taking in a whole file of entries: all of it, or nothing and a list of what is wrong."""
+"""Import a whole file of entries: all of it, or nothing and a list of its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ImportResult:
 def import_entries(
     found: Iterable[ListEntry | BadEntry], stage: Callable[[Sequence[ListEntry]], None]
 ) -> ImportResult:
-    """Hands the entries to `stage` in batches; after a bad one only looks for more of those."""
+    """Pass the entries to `stage` in batches; after a bad one, only collect further bad ones."""
     batch: list[ListEntry] = []
     bad: list[BadEntry] = []
     count = bad_count = 0

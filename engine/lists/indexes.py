@@ -1,4 +1,4 @@
-"""Three ways to find what is held: by exact value, by longest prefix, by narrowest network.
+"""Three look-ups of entries: by exact value, by longest prefix, by narrowest network.
 
 Prefixes and networks of one length are found by one probe, so a lookup costs as many probes as
 there are lengths, whatever the number of entries. An expired entry gives way to a shorter one.
@@ -27,8 +27,8 @@ class ExactIndex:
         found = self.held.get(value)
         return found if found is not None and _is_valid_at(found, at) else None
 
-    def changed(self, changes: Mapping[Value, HeldEntry | None]) -> ExactIndex:
-        return ExactIndex(self.held.changed(changes))
+    def with_changes(self, changes: Mapping[Value, HeldEntry | None]) -> ExactIndex:
+        return ExactIndex(self.held.with_changes(changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class PrefixIndex:
                     return found
         return None
 
-    def changed(self, changes: Mapping[Value, HeldEntry | None]) -> PrefixIndex:
+    def with_changes(self, changes: Mapping[Value, HeldEntry | None]) -> PrefixIndex:
         return PrefixIndex(
-            self.held.changed(changes), _merge_lengths(self.lengths, _sizes(changes))
+            self.held.with_changes(changes), _merge_lengths(self.lengths, _sizes(changes))
         )
 
 
@@ -76,10 +76,10 @@ class NetworkIndex:
                 return found
         return None
 
-    def changed(self, changes: Mapping[Value, HeldEntry | None]) -> NetworkIndex:
+    def with_changes(self, changes: Mapping[Value, HeldEntry | None]) -> NetworkIndex:
         ipv4, ipv6 = _network_lengths(changes)
         return NetworkIndex(
-            self.held.changed(changes),
+            self.held.with_changes(changes),
             _merge_lengths(self.ipv4_lengths, ipv4),
             _merge_lengths(self.ipv6_lengths, ipv6),
         )

@@ -20,7 +20,7 @@ K = TypeVar("K")
 
 
 class HeldEntry(NamedTuple):
-    """What a key holds: the columns' values in order, until `expires_at` (µs), None for ever."""
+    """An entry: the columns' values in order, valid until `expires_at` (µs), None for no end."""
 
     expires_at: int | None
     columns: tuple[Value | None, ...]
@@ -28,7 +28,7 @@ class HeldEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layers(Generic[K]):
-    """From the top down; None in an upper layer hides what is below. The last one is the base."""
+    """The layers from the top down, the last one the base. None in an upper layer removes the key."""
 
     layers: tuple[Mapping[K, HeldEntry | None], ...]
 
@@ -38,8 +38,8 @@ class Layers(Generic[K]):
                 return layer[key]
         return None
 
-    def changed(self, changes: Mapping[K, HeldEntry | None]) -> Layers[K]:
-        """With the changes made; None removes."""
+    def with_changes(self, changes: Mapping[K, HeldEntry | None]) -> Layers[K]:
+        """The mapping with these changes made; None removes a key."""
         *upper, base = self.layers
         top = {**upper[0], **changes} if upper else dict(changes)
         if len(top) <= TOP_SIZE:

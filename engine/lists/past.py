@@ -1,6 +1,6 @@
-"""A list's or table's entries as they once were: only those are read that can hold what is asked.
+"""A list's or table's entries as of an earlier sequence number, read from the database on demand.
 
-A present list is in memory; a past one is in the database alone, and may be large.
+Past contents are not in memory and may be large, so only the entries that can match are read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tollkeeper.engine.lists.values import IP_BITS, MAX_VALUE_TEXT, show_network
 from tollkeeper.grammar.program import Value
 
 FindEntries: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
-"""The entries that there were of these canonical values."""
+"""Finds the past entries with these canonical values."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastList:
-    """An `EntryList`; `around` gives those of its entries that can hold a value."""
+    """An `EntryList`; `around` reads those of its entries that can match a value."""
 
     around: Callable[[Value], Contents]
 
@@ -34,7 +34,7 @@ class PastList:
 
 @dataclass(frozen=True, slots=True)
 class PastTable:
-    """A `Table`; `around` gives those of its rows that can hold a key."""
+    """A `Table`; `around` reads those of its rows that can match a key."""
 
     around: Callable[[Value], Contents]
 
@@ -45,7 +45,8 @@ class PastTable:
 
 
 def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
-    """What answers as `build_contents` of all the entries would; it keeps what it has read."""
+    """A list or table that answers as `build_contents` of all entries would; it caches what it
+    reads."""
 
     @cache
     def around(key: Value) -> Contents:
@@ -55,7 +56,7 @@ def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
 
 
 def candidate_values(spec: Spec, key: Value) -> Iterator[str]:
-    """The canonical values of all the entries that can hold a key: an address, a text or a number."""
+    """The canonical values of all entries that can match a key: an address, a text or a number."""
     match lookup_of(spec):
         case "network":
             for bits in range(IP_BITS + 1):

@@ -15,9 +15,9 @@ from tollkeeper.grammar.program import Value
 class Transition(Struct, frozen=True, omit_defaults=True):
     """A monitor's condition became met for one key, which is an alert, or stopped being met.
 
-    `at` is the event time (µs), `values` what the condition read, by the words of its text.
-    `merchant_part` is the place in the key of the one merchant that it tells of, None where it tells
-    of others too.
+    `at` is the event time (µs). `values` holds what the condition read, by the text that names it.
+    `merchant_part` is the index in `key` of the merchant, where the condition reads that merchant's
+    records alone; else None.
     """
 
     type: str
@@ -31,20 +31,20 @@ class Transition(Struct, frozen=True, omit_defaults=True):
 
     @property
     def merchant(self) -> JsonValue:
-        """The one merchant that it tells of, None where it tells of others too."""
+        """The one merchant whose records the condition reads, None where it reads others' too."""
         part = self.merchant_part
         return self.key[part] if part is not None and part < len(self.key) else None
 
 
 class EventOutcome(Struct, frozen=True, omit_defaults=True):
-    """What the journal keeps with an event: the aggregates read, and the transitions of monitors."""
+    """The outcome of an event in the journal: the aggregates read, and the monitors' transitions."""
 
     reads: tuple[Value | None, ...] = ()
     transitions: tuple[Transition, ...] = msgspec.field(default=(), name="turns")
 
 
 class WatchedDecision(Decision, frozen=True, omit_defaults=True):
-    """A payment's decision as the journal keeps it when it came with transitions of monitors."""
+    """The outcome of a payment in the journal, when monitors made transitions at it."""
 
     transitions: tuple[Transition, ...] = msgspec.field(default=(), name="turns")
 
@@ -57,14 +57,14 @@ _decode_outcome = msgspec.json.Decoder(_Outcome).decode
 
 
 def transitions_of(outcome: bytes | None) -> tuple[Transition, ...]:
-    """The transitions in the outcome of a journal's entry of any kind."""
+    """The monitors' transitions in the outcome of a journal entry of any kind."""
     if outcome is None or b'"turns"' not in outcome:
         return ()
     return _decode_outcome(outcome).transitions
 
 
 def add_transitions(decision: Decision, transitions: Sequence[Transition]) -> Decision:
-    """The decision with the transitions that came with it."""
+    """The decision together with the transitions that monitors made at the payment."""
     return (
         WatchedDecision(**structs.asdict(decision), transitions=tuple(transitions))
         if transitions

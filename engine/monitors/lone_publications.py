@@ -1,4 +1,4 @@
-"""The alert of what somebody published alone, which goes where monitors' alerts go."""
+"""An alert for each publication without the second approval, delivered as monitors' alerts are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from tollkeeper.engine.registry.changes import Activated, EntriesChanged, Record
 
 LONE_TYPE = "rule.published"
 LONE_MONITOR = "alone"
-"""No event type and no monitor of an account can have this name: a type's has no dot."""
+"""The names of type and monitor in such an alert; no account can define them: they contain a dot.
+"""
 
 
 def lone_publication(recorded: RecordedChange) -> tuple[Transition, ...]:
-    """The alert that the change raises; none for every other change."""
+    """The alert that the change raises; empty for every other change."""
     change = recorded.change
     match change:
         case Activated(alone=True, until=int(until)):

@@ -1,8 +1,8 @@
-"""Alerts as they are listed, and the outbox of notices to webhooks: the tables and their queries.
+"""The tables of alerts and of notices to webhooks (the outbox), and their queries.
 
-All of it follows from the journal. `noted` says up to which sequence number the transitions of
-monitors are in it, and the next start lists the rest; `followed` says so of the other notices of an
-account. Listing an alert twice changes nothing.
+All of it is derived from the journal. `noted` is the sequence number up to which monitors'
+transitions have been entered here; the next start enters the rest. `followed` is the same for an
+account's other notices. Entering an alert twice changes nothing.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -31,9 +31,9 @@ T = TypeVar("T")
 _STEP = 500
 _LAST = 2**63 - 1
 MAX_WAITING = 10_000
-"""How many notices wait for one webhook at most: the oldest beyond that are given up."""
+"""The most notices that wait for one webhook; beyond that the oldest are dropped."""
 MAX_SETTLED = 10_000
-"""Of how many notices to one webhook it is known what became of them, the newest."""
+"""How many finished deliveries to one webhook are kept, the newest."""
 _GIVEN_UP = f"more than {MAX_WAITING:,} waited"
 _KEYS = {
     "deliveries": "id",
@@ -42,7 +42,7 @@ _KEYS = {
     "given_up": "account, url",
     "followed": "account",
 }
-"""Each table that holds something of an account, and its key."""
+"""Each table with rows of an account, and its primary key."""
 
 # The sequence number of the last of so many rows that a page shows.
 _FLOOR = (
@@ -91,16 +91,16 @@ def _notices_of_other_kinds(db: Database) -> None:
 
 
 class Outbox(Protocol):
-    """Where these tables are kept. What it is asked raises `Unavailable` when it can't be used."""
+    """The store of these tables. Its methods raise `Unavailable` when it can't be used."""
 
     async def read(self, query: Callable[[SqlConnection], T]) -> T:
-        """What a short query finds."""
+        """The result of a short query."""
 
     async def write(self, work: Callable[[SqlConnection], T]) -> T:
-        """Does `work` in a transaction of its own; done once that is committed."""
+        """Run `work` in a transaction of its own; returns once it is committed."""
 
     async def empty_log(self) -> None:
-        """Leaves nothing of what was overwritten. Raises `JournalError`."""
+        """Make sure that overwritten bytes are gone from the disk. Raises `JournalError`."""
 
 
 class Alert(Struct, frozen=True):
@@ -119,7 +119,7 @@ class Alert(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """What is to be told of the journal's entry at `sequence` to one address.
+    """A notice about the journal's entry at `sequence`, to be sent to one address.
 
     `number` tells alerts of one record apart; `subject` is the payment's id or the rule's name.
     """
@@ -135,8 +135,8 @@ class Notice(Struct, frozen=True):
 class Delivery(Struct, frozen=True):
     """One notice on its way to one address; times in µs.
 
-    `state` is `pending`, `delivered`, or `dropped` once the webhook or what it tells of is gone, or
-    too many wait; `status` and `error` are those of the last attempt.
+    `state` is `pending`, `delivered`, or `dropped`: when the webhook or the subject was removed, or
+    too many waited. `status` and `error` are those of the last attempt.
     """
 
     id: str
@@ -155,7 +155,7 @@ class Delivery(Struct, frozen=True):
 
 
 class Backlog(Struct, frozen=True):
-    """How many notices wait for a webhook, and how many were given up since it was set."""
+    """How many notices wait for a webhook, and how many were dropped since it was set."""
 
     waiting: int
     given_up: int
@@ -171,18 +171,18 @@ _COLUMNS = (
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Brings the tables up to date."""
+    """Create the tables, or migrate them to this release's."""
     _migrations.apply(Database(connection))
 
 
 def listed_up_to(connection: SqlConnection) -> int:
-    """The sequence number up to which all alerts are listed."""
+    """The sequence number up to which all alerts have been entered."""
     (sequence,) = connection.execute("SELECT place FROM noted").fetchone()
     return int(sequence)
 
 
 def standings(connection: SqlConnection) -> list[tuple[MonitorKey, Standing]]:
-    """How every monitor stood at the sequence number up to which alerts are listed, or later."""
+    """Every monitor's state, as of the sequence number up to which alerts are entered, or later."""
     rows = connection.execute(
         "SELECT account, type, monitor, key, place, met, alerted FROM standings"
     )
@@ -195,7 +195,7 @@ def standings(connection: SqlConnection) -> list[tuple[MonitorKey, Standing]]:
 def standings_of(
     connection: SqlConnection, account: int, beyond: MonitorKey | None, limit: int
 ) -> list[tuple[MonitorKey, Standing]]:
-    """How an account's monitors stand, in an order that `beyond` continues."""
+    """The states of an account's monitors, in the order of their keys, from after `beyond` on."""
     after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
     rows = connection.execute(
         "SELECT type, monitor, key, place, met, alerted FROM standings"
@@ -210,7 +210,7 @@ def standings_of(
 
 
 def forget_standings(connection: SqlConnection, gone: Iterable[MonitorKey]) -> None:
-    """The monitors know nothing of these keys any more."""
+    """Delete the states for these keys."""
     connection.executemany(
         "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",
         [(*of[:3], _encode(of[3]).decode()) for of in gone],
@@ -218,7 +218,7 @@ def forget_standings(connection: SqlConnection, gone: Iterable[MonitorKey]) -> N
 
 
 def set_alerts(connection: SqlConnection, changed: Iterable[Alert]) -> None:
-    """Alerts that show something else than before."""
+    """Overwrite the contents of alerts."""
     connection.executemany(
         "UPDATE alerts SET turn = ? WHERE account = ? AND place = ? AND number = ?",
         [(_encode(each.transition).decode(), *each.of) for each in changed],
@@ -234,8 +234,7 @@ def add_alerts(
     key: FolderKey,
     now: int,
 ) -> None:
-    """Lists the alerts among the transitions and puts a notice of each to each address in the
-    outbox."""
+    """Enter the alerts among the transitions, and a notice of each alert to each address."""
     targets = list(urls)
     for number, transition in enumerate(transitions):
         connection.execute(
@@ -265,7 +264,7 @@ def add_alerts(
 def add_notices(
     connection: SqlConnection, notices: Iterable[Notice], key: FolderKey, now: int
 ) -> None:
-    """Puts notices into the outbox, due at once; one that is there stays as it is."""
+    """Put notices into the outbox, due at once; one that is there already stays as it is."""
     connection.executemany(
         f"INSERT INTO deliveries ({_COLUMNS})"
         " VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, NULL, NULL, NULL, ?, ?) ON CONFLICT DO NOTHING",
@@ -286,13 +285,13 @@ def add_notices(
 
 
 def followed_up_to(connection: SqlConnection, account: int) -> int:
-    """The sequence number up to which the account's notices are in the outbox, alerts aside."""
+    """The sequence number up to which the account's notices, except alerts, are in the outbox."""
     row = connection.execute("SELECT place FROM followed WHERE account = ?", (account,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def set_followed(connection: SqlConnection, account: int, sequence: int) -> None:
-    """All notices of the account up to `sequence` are in the outbox, alerts aside."""
+    """Record that the account's notices up to `sequence`, except alerts, are in the outbox."""
     connection.execute(
         "INSERT INTO followed VALUES (?, ?) ON CONFLICT (account) DO UPDATE SET place = excluded.place",
         (account, sequence),
@@ -300,7 +299,7 @@ def set_followed(connection: SqlConnection, account: int, sequence: int) -> None
 
 
 def trim(connection: SqlConnection, account: int, url: str) -> int:
-    """Keeps what a webhook has in the outbox within bounds; how many notices are given up."""
+    """Keep a webhook's rows within their bounds; returns how many notices were dropped."""
     waiting = backlog(connection, account, url).waiting
     excess = max(0, waiting - MAX_WAITING)
     if excess:
@@ -325,7 +324,7 @@ def trim(connection: SqlConnection, account: int, url: str) -> int:
 
 
 def is_full(connection: SqlConnection, account: int, url: str) -> bool:
-    """Whether what a webhook has in the outbox may be beyond its bounds."""
+    """Whether a webhook's rows may exceed their bounds."""
     (count,) = connection.execute(
         "SELECT count(*) FROM deliveries INDEXED BY of_webhook WHERE account = ? AND url = ?",
         (account, url),
@@ -334,7 +333,7 @@ def is_full(connection: SqlConnection, account: int, url: str) -> bool:
 
 
 def backlog(connection: SqlConnection, account: int, url: str) -> Backlog:
-    """What waits for a webhook."""
+    """The webhook's backlog."""
     (waiting,) = connection.execute(
         "SELECT count(*) FROM deliveries INDEXED BY due"
         " WHERE state = 'pending' AND account = ? AND url = ?",
@@ -347,7 +346,7 @@ def backlog(connection: SqlConnection, account: int, url: str) -> Backlog:
 
 
 def forget_webhook(connection: SqlConnection, account: int, url: str) -> None:
-    """Drops what still waits for an address that is sent nothing any more."""
+    """Drop the notices that wait for an address whose webhook was removed."""
     connection.execute(
         "UPDATE deliveries SET state = 'dropped' WHERE state = 'pending' AND account = ? AND url = ?",
         (account, url),
@@ -356,7 +355,7 @@ def forget_webhook(connection: SqlConnection, account: int, url: str) -> None:
 
 
 def set_listed(connection: SqlConnection, sequence: int) -> None:
-    """All alerts up to `sequence` are listed."""
+    """Record that all alerts up to `sequence` have been entered."""
     connection.execute("UPDATE noted SET place = ? WHERE place < ?", (sequence, sequence))
 
 
@@ -423,7 +422,7 @@ def deliveries(
 def redeliver(
     connection: SqlConnection, account: int, url: str, id_: str, now: int
 ) -> Delivery | None:
-    """A delivery to an address that is due again, whatever became of it; None when none has the id."""
+    """Make a delivery due again, whatever its state; None when no delivery has the id."""
     connection.execute(
         "UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?, delivered_at = NULL"
         " WHERE id = ? AND account = ? AND url = ?",
@@ -437,14 +436,14 @@ def redeliver(
 
 
 def due_addresses(connection: SqlConnection, now: int) -> list[tuple[int, str]]:
-    """The accounts and addresses that have something due.
+    """The accounts and addresses with a delivery that is due.
 
-    From one address to the next, so that what waits for a dead receiver costs nothing by its number.
+    It skips from one address to the next, so the number of notices waiting for one costs nothing.
     """
     found: list[tuple[int, str]] = []
     account, url = -1, ""
     pending_of = "SELECT account, url FROM deliveries INDEXED BY due WHERE state = 'pending' AND"
-    # A comparison of both at once would be one query, in which SQLite steps over each row between.
+    # One query comparing both columns at once would make SQLite visit every row in between.
     while row := (
         connection.execute(
             f"{pending_of} account = ? AND url > ? ORDER BY url LIMIT 1", (account, url)
@@ -460,7 +459,7 @@ def due_addresses(connection: SqlConnection, now: int) -> list[tuple[int, str]]:
 
 
 def next_due(connection: SqlConnection, account: int, url: str, now: int) -> Delivery | None:
-    """What is to be sent next to an address."""
+    """The next delivery that is due to an address."""
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM deliveries INDEXED BY due WHERE state = 'pending'"
         " AND account = ? AND url = ? AND next_at <= ? ORDER BY next_at LIMIT 1",
@@ -477,7 +476,7 @@ def pending(connection: SqlConnection) -> int:
 
 
 def set_delivery(connection: SqlConnection, changed: Delivery) -> None:
-    """What became of a delivery."""
+    """Write a delivery's new state."""
     connection.execute(
         "UPDATE deliveries SET state = ?, attempts = ?, next_at = ?, status = ?, error = ?,"
         " delivered_at = ? WHERE id = ?",
@@ -494,8 +493,8 @@ def set_delivery(connection: SqlConnection, changed: Delivery) -> None:
 
 
 def purge_alerts_step(connection: SqlConnection, account: int, before: int) -> bool:
-    """Removes some alerts of event times before `before` with their deliveries, and what was settled
-    before it; False when none."""
+    """Remove some alerts with event times before `before`, their deliveries, and deliveries
+    finished before it; False when there were none."""
     old = connection.execute(
         "SELECT account, place, number FROM alerts WHERE account = ? AND at < ? LIMIT ?",
         (account, before, _STEP),
@@ -526,6 +525,6 @@ def forget_account_step(connection: SqlConnection, account: int) -> bool:
 
 
 def _delivery_id(key: FolderKey, notice: Notice) -> str:
-    """The same whenever it is made, and without a hint of what else happened."""
+    """The notice's id: the same each time, and it reveals nothing about other notices."""
     spot = Spot(notice.sequence, notice.number)
     return f"{key.name_of(NameUse.DELIVERY, notice.account, spot)}-{webhook_id(notice.url)[3:15]}"

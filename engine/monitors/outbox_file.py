@@ -1,6 +1,6 @@
-"""What keeps the list of alerts and the outbox: a file of its own, or the journal's database.
+"""The store of alerts and outbox: an SQLite file of its own, or tables in the journal's database.
 
-Without the file, the next start lists all alerts again and sends them again.
+If the file is lost, the next start enters and sends all alerts again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OutboxFile(Outbox):
 
 
 class OutboxInJournal(Outbox):
-    """An `Outbox` in the tables beside the journal's."""
+    """An `Outbox` in tables of the journal's database."""
 
     def __init__(self, journal: JournalTables) -> None:
         self._journal = journal
@@ -53,15 +53,15 @@ class OutboxInJournal(Outbox):
         return await self._journal.run(work)
 
     async def empty_log(self) -> None:
-        """What was overwritten stays in the database's files until they are vacuumed."""
+        """Does nothing: overwritten bytes stay in the database's files until they are vacuumed."""
 
 
 @asynccontextmanager
 async def open_outbox(source: JournalSource, journal: Journal) -> AsyncIterator[Outbox]:
-    """The outbox of a journal that is held.
+    """Open the outbox of a journal whose lock is held.
 
-    Raises `JournalError` for an unusable file, and for one that belongs to another journal or
-    knows more than this one has: alerts would be lost unseen.
+    Raises `JournalError` for a file that is unusable, belongs to another journal, or is ahead of
+    this one: alerts would silently be lost.
     """
     if not isinstance(source, Path):
         yield OutboxInJournal(cast("JournalTables", journal))
@@ -90,7 +90,7 @@ async def open_outbox(source: JournalSource, journal: Journal) -> AsyncIterator[
 
 
 def read_outbox(source: JournalSource, query: Callable[[SqlConnection], T]) -> T:
-    """What a query finds in the outbox, whether or not a service holds it.
+    """The result of a query on the outbox, whether or not a service is running on it.
 
     Raises `JournalError`.
     """

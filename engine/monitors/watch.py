@@ -1,8 +1,8 @@
-"""Monitors at work: whether each one is met for each key, and the transitions between the two.
+"""The state of each monitor for each key (met or not met), and the transitions between the two.
 
-A transition to met is an alert. During the cool-down after a key's last alert there is none, even
-if the condition is met; when it is still met at the first record after that, there is one. The
-standings follow from the journal's transitions: these are added as they are decided, and undone
+A transition to met is an alert. During the cool-down after a key's last alert there is no alert,
+even if the condition is met; if it is still met at the first record after the cool-down, there is
+one. The states are folded from the journal's transitions: added as they are decided, and undone
 when their record could not be kept.
 """
 
@@ -20,14 +20,15 @@ from tollkeeper.engine.programs.json_values import JsonValue, json_value
 from tollkeeper.grammar.program import Value
 
 NEVER = -(10**18)
-"""Earlier (µs) than every instant."""
+"""An instant (µs) before all others."""
 
 MonitorKey: TypeAlias = tuple[int, str, str, tuple[JsonValue, ...]]
 """An account, a type, a monitor of it, and a key."""
 
 
 class Standing(NamedTuple):
-    """Since the record at `sequence`; `alerted` is the event time (µs) of the last alert."""
+    """A monitor's state for one key since the record at `sequence`; `alerted` is the event time
+    (µs) of the key's last alert."""
 
     sequence: int
     met: bool
@@ -36,29 +37,30 @@ class Standing(NamedTuple):
 
 @dataclass
 class Standings:
-    """How every monitor stands for every key that it ever had a transition for.
+    """Every monitor's state for every key with a transition.
 
-    `_standings` holds the newest standing last; the others are for taking it back.
-    `_decode_outcome` are the monitors that ever turned for any key: account, type and name.
+    `_standings` holds a key's states, the newest last; the older ones are there to undo transitions
+    whose record is still being written. `_with_transitions` are the monitors (account, type, name)
+    with any.
     """
 
     _standings: dict[MonitorKey, tuple[Standing, ...]] = field(default_factory=dict)
-    _moved: MutableSet[tuple[int, str, str]] = field(default_factory=set)
+    _with_transitions: MutableSet[tuple[int, str, str]] = field(default_factory=set)
 
     def has_transitions(self, account: int, type_: str, monitor: str) -> bool:
-        """Whether there may be a key for which the monitor stands in any way."""
-        return (account, type_, monitor) in self._moved
+        """Whether the monitor ever made a transition for any key."""
+        return (account, type_, monitor) in self._with_transitions
 
     def of(self, key: MonitorKey) -> Standing | None:
         known = self._standings.get(key)
         return known[-1] if known else None
 
     def set(self, key: MonitorKey, standing: Standing) -> None:
-        """A standing that is in the journal."""
+        """Set the state as the journal holds it."""
         self._set(key, (standing,))
 
     def add(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
-        """Transitions of the record at `sequence`, which is about to be kept."""
+        """Apply the transitions of the record at `sequence`, which is about to be written."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
             known = self._standings.get(key, ())
@@ -67,14 +69,14 @@ class Standings:
             )
 
     def settle(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
-        """The record at `sequence` is kept."""
+        """Make transitions final: the record at `sequence` is on disk."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
             known = self._standings.get(key, ())
             self._standings[key] = tuple(each for each in known if each.sequence >= sequence)
 
     def undo(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
-        """The record at `sequence` could not be kept."""
+        """Take transitions back: the record at `sequence` could not be written."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
             left = tuple(each for each in self._standings.pop(key, ()) if each.sequence != sequence)
@@ -82,34 +84,34 @@ class Standings:
                 self._standings[key] = left
 
     def forget(self, gone: Iterable[MonitorKey]) -> None:
-        """Nothing is known of these keys any more."""
+        """Delete the states for these keys."""
         for key in gone:
             self._standings.pop(key, None)
 
     def forget_account(self, account: int) -> None:
-        """Nothing is known of any monitor of the account."""
+        """Delete the states of all of the account's monitors."""
         self.forget([key for key in self._standings if key[0] == account])
-        self._moved -= {of for of in self._moved if of[0] == account}
+        self._with_transitions -= {of for of in self._with_transitions if of[0] == account}
 
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
-        """Transitions that the journal holds, in its order."""
+        """Apply transitions read from the journal, in its order."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
             self._set(key, (_next_standing(self.of(key), sequence, transition),))
 
     def _set(self, key: MonitorKey, standings: tuple[Standing, ...]) -> None:
         self._standings[key] = standings
-        self._moved.add(key[:3])
+        self._with_transitions.add(key[:3])
 
 
 @dataclass
 class Watch:
-    """What is known of an engine's monitors.
+    """The monitors' state in a running engine.
 
-    All transitions up to sequence number `noted` are in the list and the outbox, as far as these
-    remember; `open` are the sequence numbers of records whose transitions are not there yet, `missed`
-    those of them that could not be put there, each with its account and transitions. `raised` is set
-    whenever there is something new in the outbox.
+    Transitions up to sequence number `noted` have been entered into alerts and outbox. `open` are
+    the sequence numbers of records whose transitions are not there yet, `missed` those that could
+    not be entered, with their account and transitions. `raised` is set whenever the outbox has new
+    notices.
     """
 
     standings: Standings = field(default_factory=Standings)

@@ -1,7 +1,7 @@
 """Which addresses a webhook may reach: checked when it is set, and again at every connection.
 
-The connection goes to the very address that was checked, so a name that resolves to something
-else a moment later gains nothing.
+The connection goes to the IP address that was checked, so changing what a name resolves to between
+check and connection (DNS rebinding) does not help.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(r"(?![0-9.]+$)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 
 def check_reach(url: str, reach: Reach) -> None:
-    """Raises `Invalid` for a well-formed address that a webhook may not have."""
+    """Raise `Invalid` for a well-formed URL that a webhook may not have."""
     if reach == "any":
         return
     parts = urlsplit(url)
@@ -48,7 +48,8 @@ def check_reach(url: str, reach: Reach) -> None:
 
 
 def _written_address(host: str) -> str | None:
-    """The address that a host stands for by itself, in any form that a resolver takes: `127.1`, `0`."""
+    """The IP address that a host is written as, in any notation that resolvers accept: `127.1`,
+    `0`."""
     if ":" in host:
         return host if address_number(host) is not None else None
     try:
@@ -58,7 +59,7 @@ def _written_address(host: str) -> str | None:
 
 
 def _is_public(text: str) -> bool:
-    """Whether an address, and the IPv4 address that it may carry, is a server's on the internet."""
+    """Whether an address, and the IPv4 address that it may embed, is a public one."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -78,7 +79,7 @@ def _is_public(text: str) -> bool:
 
 
 def connections(reach: Reach) -> httpcore.AsyncConnectionPool:
-    """A pool that reaches nothing else, follows no redirect and uses no proxy."""
+    """A connection pool limited to these addresses, without redirects and proxies."""
     return httpcore.AsyncConnectionPool(
         ssl_context=ssl.create_default_context(),
         network_backend=_GuardedBackend(reach),

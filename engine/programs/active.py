@@ -1,4 +1,4 @@
-"""What is in force for an account: its programs, compiled, beside all that they read."""
+"""An account's active programs, compiled, with the lists, tables and rates that they read."""
 
 from __future__ import annotations
 
@@ -32,26 +32,25 @@ Loaded: TypeAlias = LoadedRule | LoadedScorecard | LoadedEventType
 
 
 class Shadow(NamedTuple):
-    """A version on trial beside what is in force under its name."""
+    """A version that is evaluated beside the active one of its name, and never decides."""
 
     kind: Decider
     name: str
     loaded: LoadedRule | LoadedScorecard
 
     def reads(self, facts: Facts, environment: Environment) -> tuple[Read, ...]:
-        """What it reads of the windows; nothing that has a key, should its keys fail."""
+        """Its reads of the windows; without the keyed ones when computing the keys fails."""
         try:
             return self.loaded.reading.reads(facts, environment)
-        except Exception:  # the decision goes on; evaluating the shadow tells of the failure
+        except Exception:  # the decision goes on; evaluating the shadow reports the failure
             return tuple((window, None) for window in self.loaded.reading.plan.windows)
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePrograms:
-    """One account's picture: a request uses one from its start to its end.
+    """An immutable snapshot of what is active in one account; a request uses one from start to end.
 
-    `rules` are the loaded versions that a payment can meet, by name and version. `shadows` are
-    evaluated beside what decides, and never decide.
+    `rules` are the loaded versions that can decide a payment, by name and version.
     """
 
     account: Account
@@ -64,7 +63,7 @@ class ActivePrograms:
     shadows: tuple[Shadow, ...] = ()
 
     def compiled(self) -> dict[VersionId, Loaded]:
-        """All versions in force, by what they are."""
+        """All loaded versions by their ids, the shadows' included."""
         found: dict[VersionId, Loaded] = {}
         for number, scorecard in self.scorecards.items():
             found["scorecard", SCORECARD_NAME, number] = scorecard
@@ -77,7 +76,7 @@ class ActivePrograms:
         return found
 
     def plans(self) -> list[SeriesPlan]:
-        """The series that live programs need."""
+        """The series that these programs need."""
         return [series for loaded in self.compiled().values() for series in loaded.series]
 
 
@@ -110,7 +109,7 @@ def choose_rule(active: ActivePrograms, payment: Payment, at: int) -> LoadedRule
 
 
 def rule_name(active: ActivePrograms, payment: Payment) -> str | None:
-    """The rule that a payment asks for, whether or not there is one of that name."""
+    """The name of the rule that a payment asks for, whether or not such a rule exists."""
     analyze = payment.analyze
     if analyze is None:
         return None
@@ -120,9 +119,9 @@ def rule_name(active: ActivePrograms, payment: Payment) -> str | None:
 
 
 def choose_shadows(active: ActivePrograms, payment: Payment, at: int) -> tuple[Shadow, ...]:
-    """The shadows that look at a payment: of the rule it asks for, and of its scorecard.
+    """The shadows to evaluate for a payment: of the rule it asks for, and of its scorecard.
 
-    None looks at a payment that gets neither score nor rule.
+    Empty for a payment that gets neither score nor rule.
     """
     analyze = payment.analyze
     if not active.shadows or analyze is None:
@@ -174,24 +173,25 @@ def pick_version(
 def _version_at(lineage: Lineage, at: int) -> int | None:
     """The number of the version that decides at `at` (µs), None for none.
 
-    The end of a publication holds to the moment; the journal tells of it a little later.
+    A publication ends exactly at its time; the journal's entry about it follows a little later.
     """
     is_over = lineage.until is not None and lineage.until <= at
     return lineage.former if is_over else lineage.active
 
 
 def _place(key: str, of: int) -> int:
-    """Where a key stands among so many, the same whatever share is asked for."""
+    """A number below `of` for a key, independent of the share that is asked for."""
     hashed = hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=8)
     return int.from_bytes(hashed.digest()) % of
 
 
 def is_held_out(active: ActivePrograms, payment: Payment, arrived: int, lots: FolderKey) -> bool:
-    """Whether the payment passes though it is denied, so that what becomes of it is seen.
+    """Whether a denied payment is let pass all the same (held out), so that its outcome becomes
+    known.
 
-    The same all day (UTC, of `arrived` in µs) for the user, device or order that the account chose;
-    without one, it does not pass. The lot is secret and new each day: who finds a value that passes
-    can't keep it.
+    The same all day (UTC, of `arrived` in µs) for one user, device or order, whichever the account
+    chose; a payment without that field is not held out. The draw uses the folder's secret key and
+    changes daily, so an attacker can't keep using a value that passed once.
     """
     holdout = active.account.settings.holdout
     key = rollout_key(payment, holdout.by) if holdout.percent else None
@@ -202,7 +202,7 @@ def is_held_out(active: ActivePrograms, payment: Payment, arrived: int, lots: Fo
 
 
 def rollout_key(payment: Payment, by: RolloutKey) -> str | None:
-    """What a share of payments is chosen by, for a rollout and for the hold-out."""
+    """The value by which a share of payments is chosen, for a rollout and for the hold-out."""
     match by:
         case "user":
             return payment.user.id if payment.user is not None else None

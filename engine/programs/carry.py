@@ -1,7 +1,7 @@
 """Loaded versions as bytes, from the process that compiles them to the one that decides.
 
-Generated functions and closures are carried by their code, all else as pickle has it. Both processes
-are of one service: the bytes are never stored, and never come from outside.
+Generated functions and closures are carried by their code, all else as pickle has it. Both
+processes are of one service: the bytes are never stored, and never come from outside.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 
 def pack_loaded(loaded: Loaded) -> bytes:
-    """What `unpack_loaded` makes the same of."""
+    """The bytes from which `unpack_loaded` makes the same version."""
     packed = io.BytesIO()
     _Packer(packed, pickle.HIGHEST_PROTOCOL).dump(loaded)
     return packed.getvalue()
 
 
 def unpack_loaded(packed: bytes) -> Loaded:
-    """What was packed by another process of this service."""
+    """The loaded version that another process of this service packed."""
     loaded: Loaded = pickle.loads(packed)  # noqa: S301 - from the service's own process
     return loaded
 
@@ -49,7 +49,7 @@ class _Packer(pickle.Pickler):
         cells = value.__closure__ or ()
         made = marshal.dumps(code), value.__qualname__, space, len(cells)
         contents = [cell.cell_contents for cell in cells]
-        # Functions of one space call each other, so what they hold comes after them.
+        # Functions of one namespace call each other, so their contents come after all exist.
         held = contents, value.__defaults__, value.__kwdefaults__
         return _function, made, held, None, None, _fill
 

@@ -1,4 +1,4 @@
-"""What an aggregate over history makes the service keep (docs/sizing.md measures it)."""
+"""The memory that an aggregate over history costs (docs/sizing.md measures it)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.grammar import program as p
 
 KEPT_LONGER = 25 * HOUR
-"""What comes late is still counted where it belongs, and clocks differ."""
+"""Records are kept longer than the window, as late ones are counted by their event time."""
 
 _FAMILIES = {"distinct": "distinct", "sum": "sum", "avg": "sum", "min": "sum", "max": "sum"}
 _BYTES = {"count": (145, 8.5), "sum": (233, 48.6), "distinct": (201, 16.6)}
@@ -27,7 +27,7 @@ class SeriesCost(NamedTuple):
 
 
 def series_cost(history: p.History) -> SeriesCost | None:
-    """What its series keeps in memory; None for one that looks at all of the history, on disk."""
+    """The memory of its series; None for one over all of the history, which is on disk."""
     if history.over is None:
         return None
     family = _FAMILIES.get(history.function, "count")

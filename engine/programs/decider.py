@@ -1,7 +1,7 @@
-"""The one decider: what programs make of a payment's facts and of the aggregates read for it.
+"""The one decider: from a payment's facts and the aggregates read for it to a decision.
 
-Live payments, shadows, rollouts, tests, cases, backtests and fits all decide here. They differ in
-what they hand in: which programs, which values, which score, which settings.
+Live payments, shadows, rollouts, tests, cases, backtests and fits all call it. They differ in their
+arguments: which programs, values, score and settings.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def decide(
 ) -> Decision:
     """The decision on a payment: score, rule, action.
 
-    `values` are what the scorecard reads, then what the rule reads; `lost` are the indexes of those
-    that could not be exact. `score` (hundredths) stands in where there is no scorecard.
+    `values` are the scorecard's reads, then the rule's; `lost` are the indexes of reads that could
+    not be exact. `score` (hundredths) is used where there is no scorecard.
     """
     scorecard, rule, recommends = programs
     if scorecard is None and rule is None and score is None:
@@ -47,7 +47,7 @@ def decide(
     if scorecard is not None:
         split = len(scorecard.reading.plan.windows)
         score = scorecard.score(facts, values[:split], environment)
-    # Without any score nothing speaks against the payment.
+    # Without a score there is no reason against the payment.
     action = action_at(score or 0, thresholds)
     applied = None
     if rule is not None:
@@ -64,12 +64,12 @@ def decide(
 
 
 def answered_action(decision: Decision) -> Action | None:
-    """What the merchant is told to do: a denial that is held out passes."""
+    """The action that the merchant is told: `allow` for a denied payment that is held out."""
     return "allow" if decision.held_out else decision.action
 
 
 def action_at(score: int, thresholds: Thresholds) -> Action:
-    """What a score (hundredths) alone leads to, by the account's thresholds."""
+    """The action for a score (hundredths) by the account's thresholds alone."""
     if score >= thresholds.deny:
         return "deny"
     return "challenge" if score >= thresholds.challenge else "allow"

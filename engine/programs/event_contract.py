@@ -1,8 +1,7 @@
-"""Reads an event's data against the fields of its type (docs/language.md, "An event type").
+"""Validate an event's data against the fields of its type (docs/language.md, "An event type").
 
-Values are carried as `grammar/types.py` says. Data keep the kinds that their version gave them, so
-that a program of another version, which knows a field of that name under another type, finds it
-missing rather than wrong.
+Values are represented as `grammar/types.py` says. Data remember the types that their version gave
+them: a program of another version, in which a field has another type, sees it as missing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MAX_TEXT = 1024
 """Characters in a text of an event's data."""
 
 OWN = ("id", "timestamp")
-"""What every event has beside its type's own fields."""
+"""The fields that every event has beside its type's own."""
 
 Kinds = Mapping[str, type[t.Type]]
 
@@ -37,7 +36,7 @@ _TOO_BIG = "a time within the years 1 to 9999"
 
 @dataclass(frozen=True, eq=False)
 class Contract:
-    """The fields of one version of a type; `kinds` are the types that it gives them."""
+    """The fields of one version of an event type; `kinds` are their types."""
 
     fields: tuple[p.EventField, ...]
     kinds: Kinds
@@ -50,7 +49,7 @@ class Contract:
 
 
 class Data(dict[str, Value]):
-    """An event's data by field, what is missing left out; `id` and `timestamp` (µs) among them."""
+    """An event's data by field, including `id` and `timestamp` (µs), without missing ones."""
 
     __slots__ = ("contract",)
 
@@ -61,7 +60,7 @@ class Data(dict[str, Value]):
 
 @dataclass
 class Reading:
-    """What was sent, field by field: `kept` as JSON to be stored, `values` as carried."""
+    """The data of an event: `kept` as JSON to be stored, `values` as programs read them."""
 
     kept: dict[str, Any] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
@@ -69,7 +68,8 @@ class Reading:
 
 
 def read_data(contract: Contract, sent: Mapping[str, Any], place: str) -> Reading:
-    """Every field that the contract knows; others are ignored. `place` is the path of the data."""
+    """Read every field of the contract and ignore others. `place` is the path of the data in the
+    body."""
     reading = Reading()
     for each in contract.fields:
         path = f"{place}.{each.name}"
@@ -102,7 +102,8 @@ def own_data(
 
 
 def _read(of: p.EventField, given: object, path: str) -> tuple[object, Value | None] | Violation:
-    """What to store of a value, and how it is carried; a number past its bound is missing."""
+    """The JSON to store of a value, and the value as programs read it; a number out of bounds is
+    missing."""
     match of.type:
         case t.String(choices=choices):
             return _read_text(choices, of.required, given, path)
@@ -126,7 +127,7 @@ def _read(of: p.EventField, given: object, path: str) -> tuple[object, Value | N
 def _read_text(
     choices: Sequence[str] | None, required: bool, given: object, path: str
 ) -> tuple[object, Value | None] | Violation:
-    """An empty text of an optional field stands for a missing one."""
+    """An empty text in an optional field means that the field is missing."""
     if not isinstance(given, str):
         return violations.invalid_type(path, "a string")
     if choices is not None:
@@ -157,7 +158,7 @@ def _unfit(given: object, path: str, expected: str) -> Violation:
 
 
 def fit_series(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
-    """The series for which fields that a record's version knew under another type are missing."""
+    """The series, made to treat a field as missing where a record's version gave it another type."""
     kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
     others: dict[Contract, frozenset[str]] = {}
 

@@ -31,7 +31,7 @@ _MERCHANT = ("merchant", "id")
 
 @dataclass(frozen=True, slots=True)
 class LoadedMetric:
-    """`index` is the place of its value among those that the type reads, `to_json` writes one as
+    """`index` is the index of its value among the type's reads; `to_json` converts the value to
     JSON."""
 
     name: str
@@ -43,11 +43,11 @@ class LoadedMetric:
 
 @dataclass(frozen=True, slots=True)
 class LoadedMonitor:
-    """`key(p, v)` is None when the monitor has nothing to tell alerts apart by.
+    """`key(p, v)` gives the values that tell this monitor's alerts apart, None without any.
 
-    `shows` are the aggregates that its condition reads: the words that an alert has for each, its
-    place among the values, its type. `merchant_part` is the place in the key of the merchant whose
-    records alone it reads, None where it reads others too.
+    `shows` are the aggregates that its condition reads: the name shown in an alert, the index among
+    the values, the type. `merchant_part` is the index in the key of the merchant, where the
+    condition reads that merchant's records alone; else None.
     """
 
     compiled: CompiledMonitor
@@ -71,7 +71,7 @@ class LoadedMonitor:
 
 
 class SaidLabel(NamedTuple):
-    """What an event says of the payment with the id `payment`; None takes it back."""
+    """The label that an event gives to the payment with the id `payment`; None removes it."""
 
     payment: str
     label: Literal["fraud", "legitimate", "unsure"] | None
@@ -79,7 +79,9 @@ class SaidLabel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedEventType:
-    """`reading.reads` takes the facts and data of an event, or of a payment, and the environment."""
+    """A version of an event type, ready to run.
+
+    `reading.reads` takes the facts, the data (None for a payment) and the environment."""
 
     version: int
     program: p.EventType
@@ -92,7 +94,7 @@ class LoadedEventType:
     def said(
         self, facts: Any, data: Any, values: Sequence[Value | None], environment: Environment
     ) -> SaidLabel | None:
-        """The label that an event brings: that of the first condition that is met."""
+        """The label that an event gives to a payment: that of the first condition that is met."""
         if not self.program.labels:
             return None
         read = self.read_labels(facts, data, values, environment)
@@ -110,7 +112,7 @@ class LoadedEventType:
 def load_event_type(
     program: p.EventType, version: int, text: str, vocabulary: Vocabulary
 ) -> LoadedEventType:
-    """The type of a stored version; `text` is the file it was checked from."""
+    """Compile a stored version; `text` is its source."""
     digests = Digests(program.lets)
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
     monitors = compile_monitors(program, vocabulary)
@@ -163,7 +165,7 @@ def _load_monitor(
 def _merchant_part(
     by: Sequence[p.Expression], histories: Sequence[p.History], lets: Sequence[p.Let]
 ) -> int | None:
-    """The place of the merchant in a monitor's key, where each aggregate is of this merchant alone."""
+    """The index of the merchant in a monitor's key, if every aggregate reads that merchant alone."""
 
     def is_merchant(key: p.Expression) -> bool:
         named = resolve_let(key, lets)
@@ -185,7 +187,7 @@ def _in_order(shows: dict[int, tuple[str, Type]]) -> tuple[tuple[str, int, Type]
 def _parts(
     keys: tuple[p.Expression, ...], digests: Digests, vocabulary: Vocabulary
 ) -> Callable[[Any, Any, Environment], tuple[Value | None, ...]]:
-    """The key of a monitor that names none: the keys of all it reads, a missing one null."""
+    """The key of a monitor that declares none: the keys of all its reads, null for a missing one."""
     read = compile_keys(("p", "v", "e"), [(key,) for key in keys], digests, vocabulary)
     return lambda facts, data, environment: tuple(
         None if part is None else part[0] for part in read(facts, data, environment)
@@ -193,7 +195,7 @@ def _parts(
 
 
 def _histories(when: p.Expression, lets: Sequence[p.Let]) -> list[tuple[p.Let | None, p.History]]:
-    """Each aggregate over history that a condition reads, with the let that holds it."""
+    """Each aggregate over history that a condition reads, with the let that names it."""
     return list(_reached_histories([(None, when)], lets))
 
 
@@ -214,7 +216,7 @@ def _reached_histories(
 
 
 def _words(history: p.History, let: p.Let | None, text: str) -> str:
-    """A metric's or let's name, else what is written in the file."""
+    """How an alert names the aggregate: by its metric or let, else by its source text."""
     if let is not None and (let.value is history or let.source is not None):
         return let.name
     return one_line(text[history.span.start : history.span.end])

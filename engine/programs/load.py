@@ -1,4 +1,4 @@
-"""From an account's state to what is in force for it."""
+"""Load an account's active programs from its state."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ SHIPPED = Path(__file__).parents[2] / "rules"
 def load_account(
     account: Account, contents: Mapping[str, Contents], compiled: Mapping[VersionId, Loaded] = {}
 ) -> ActivePrograms:
-    """What is in force for the account now, with its lists' contents.
+    """The account's active programs, with its lists' contents.
 
-    Versions that are in `compiled` are taken from there.
+    Versions that are in `compiled` are not compiled again.
     """
 
     def find(version: Version) -> Loaded:
@@ -71,8 +71,8 @@ def load_account(
 def with_contents(
     active: ActivePrograms, account: Account, name: str, contents: Contents
 ) -> ActivePrograms:
-    """The same with other entries in one list or table: nothing else is looked at, so that an edit
-    costs what it changes, however much the account has published.
+    """The same with new contents of one list or table. Nothing else is touched, so an edit's cost
+    does not grow with what the account has published.
     """
     kept = active.environment
     environment = (
@@ -126,7 +126,7 @@ def shipped_scorecard() -> LoadedScorecard:
 
 @cache
 def shipped_program() -> Scorecard:
-    """What `shipped_scorecard` runs."""
+    """The program of `shipped_scorecard`."""
     text = shipped_text()
     file = parse(text).file
     assert file is not None
@@ -147,7 +147,7 @@ def _shadows(account: Account, find: Callable[[Version], Loaded]) -> Iterator[Sh
 
 
 def _versions_in_use(account: Account) -> Iterator[Version]:
-    """The versions that a payment or an event can meet."""
+    """The versions that can decide a payment or read an event."""
     for (kind, name), lineage in account.files.items():
         if kind == "event":
             yield from live_versions(lineage)
@@ -156,7 +156,8 @@ def _versions_in_use(account: Account) -> Iterator[Version]:
 
 
 def _has_own_scorecard(account: Account) -> bool:
-    """Whether one of its own decides for good, so that the shipped one is met by no payment."""
+    """Whether a scorecard of its own is active without an end, so that the shipped one is not
+    needed."""
     own = account.files.get(("scorecard", SCORECARD_NAME), Lineage())
     return (own.active if own.until is None else own.former) is not None
 
@@ -166,7 +167,7 @@ def _deciding(lineage: Lineage) -> list[Version]:
         return []
     numbers = {lineage.active}
     if lineage.former is not None:
-        # Its windows stay whole for the moment at which it is back.
+        # Its windows are kept whole for when it becomes active again.
         numbers.add(lineage.former)
     if lineage.rollout is not None:
         numbers.add(lineage.rollout.version)

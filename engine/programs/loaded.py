@@ -25,13 +25,13 @@ ProgramValues = Sequence[Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The aggregates over history that a program reads, and which group of each."""
+    """A program's reads of history: the aggregates, and the functions that give their keys."""
 
     plan: Plan
     keys: Callable[..., tuple[Key | None, ...]]
 
     def reads(self, *given: Any) -> tuple[Read, ...]:
-        """Each window with the group to read, by what `keys` takes (`compile_reads`)."""
+        """Each window with the key of the group to read; `given` are the arguments of `keys`."""
         windows = self.plan.windows
         return tuple(zip(windows, self.keys(*given), strict=True)) if windows else ()
 
@@ -40,8 +40,8 @@ class Reading:
 class LoadedRule:
     """`decide(facts, score, values, environment)` is the index of the met condition, or -1.
 
-    `applied` and `actions` have an item for each condition, and a last one for none of them, which
-    is the one at -1. An action is None where the rule leaves it to the account's thresholds.
+    `applied` and `actions` have an item for each condition, and a last one (index -1) for when none
+    is met. An action is None where the rule leaves it to the account's thresholds.
     """
 
     version: int
@@ -91,7 +91,7 @@ def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -
 
 
 def reading_of(program: Rule | Scorecard | EventType, vocabulary: Vocabulary) -> Reading:
-    """What the program reads of history, without the program itself."""
+    """Compile only the program's reads of history."""
 
     digests = Digests(program.lets)
 

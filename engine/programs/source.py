@@ -1,4 +1,4 @@
-"""A file's text, checked against what it can refer to."""
+"""Parse and check a file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tollkeeper.grammar.syntax import Use
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file says: its program, None when there is an error, and all that was found.
+    """A checked file: its program, None when there is an error, and the diagnostics.
 
-    `uses` are the names of the definitions that it takes in, `shipped` the texts of those that
-    come with the service.
+    `uses` are the names of the definitions that it imports, `shipped` the texts of those that come
+    with the service.
     """
 
     text: str
@@ -50,9 +50,10 @@ def read_file(content: bytes, known: KnownNames) -> Reading:
 
 
 def with_shipped(known: KnownNames, uses: Sequence[str]) -> tuple[KnownNames, dict[str, str]]:
-    """What a file can refer to with the definitions that come with the service, and their texts.
+    """Add the shipped definitions that a file uses to the names it can refer to; also gives their
+    texts.
 
-    Definitions of the same name that are known already win.
+    The account's own definitions take precedence over shipped ones of the same name.
     """
     if not uses:
         return known, {}

@@ -1,4 +1,4 @@
-"""Accounts and their keys, made and revoked."""
+"""Create, suspend and resume accounts; create and revoke keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollkeeper.engine.shipped import take_up_shipped
 
 
 class CreateAccount(Verb, frozen=True):
-    """Make an account, in which the shipped scorecard decides."""
+    """Create an account; the shipped scorecard decides in it."""
 
     name: str
 
@@ -35,7 +35,7 @@ class CreateAccount(Verb, frozen=True):
 
 
 class SuspendAccount(AccountVerb, frozen=True):
-    """Answer nothing to the account's keys and send nothing for it, until it is resumed."""
+    """Refuse the account's keys and send no notices for it, until it is resumed."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         number = self.number(engine)
@@ -46,7 +46,7 @@ class SuspendAccount(AccountVerb, frozen=True):
 
 
 class ResumeAccount(AccountVerb, frozen=True):
-    """Let a suspended account go on as it was."""
+    """Resume a suspended account."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         number = self.number(engine)
@@ -58,8 +58,10 @@ class ResumeAccount(AccountVerb, frozen=True):
 
 
 class CreateKey(AccountVerb, frozen=True):
-    """Make a key, which the effect holds this once; `expires_at` in µs; `test` for the test
-    account; `owner` is the user who answers for it.
+    """Create a key, which is the effect's `key` and shown only there.
+
+    `expires_at` in µs. `test` makes a key of the test account, which is created when there is none.
+    `owner` is the user responsible for it.
     """
 
     scopes: tuple[KeyScope, ...]
@@ -86,7 +88,7 @@ class CreateKey(AccountVerb, frozen=True):
 
 
 class RevokeKey(AccountVerb, frozen=True):
-    """Revoke the key whose shown part is `id`."""
+    """Revoke the key whose public part is `id`."""
 
     id: str
 
@@ -107,7 +109,7 @@ class RevokeKey(AccountVerb, frozen=True):
 
 
 async def _test_account(engine: Engine, number: int, author: str, progress: Progress) -> int:
-    """The number of the account's test account, which is made when there is none."""
+    """The number of the account's test account, which is created when there is none."""
     account = engine.state.accounts[number]
     if account.live is not None:
         return number

@@ -1,4 +1,4 @@
-"""The life of a file: stored as a version, filled, active; rolled back; unpublished."""
+"""Store a file as a version, publish it once its windows are filled, roll it back, unpublish it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MOST_READINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version, with the warnings that its text gave and what it reads of its account."""
+    """A stored version, the warnings about its text, and the lists and rates that it needs."""
 
     version: Version
     warnings: tuple[Diagnostic, ...]
@@ -77,9 +77,9 @@ async def store(
 ) -> StoredVersion:
     """Check a text and store it as the newest version.
 
-    Raises `RejectedFileError` for a text with errors, `Invalid` when it declares something else than
-    `kind` and `name`, `Conflict` when `expected` is not the newest version, or when what the account
-    has for texts to refer to is changed again and again meanwhile.
+    Raises `RejectedFileError` for a text with errors, `Invalid` when it declares another kind or
+    name, `Conflict` when `expected` is not the newest version, or when the definitions and lists
+    that texts can refer to keep changing while it is checked.
     """
     for _ in range(_MOST_READINGS):
         before = engine.state.accounts[account]
@@ -95,7 +95,7 @@ async def store(
         async with engine.changing:
             state = engine.state.accounts[account]
             if stored_names(state) != names:
-                # What it refers to has changed meanwhile.
+                # A definition or list that it may refer to has changed since: check it again.
                 continue
             uses = dict(read.shipped) | {
                 used: version.text
@@ -123,9 +123,9 @@ async def publish(
 ) -> None:
     """Make a version the active one once its windows are whole; also rolls back.
 
-    Until then, and whenever this fails, what was active stays so. Raises `NotFound`, and `Invalid`
-    when a list it declares is there with another type, or an event type's version breaks the
-    contract and is not `planned`, or when the end of the `terms` is not in the future.
+    Until then, and when this fails, the former version stays active. Raises `NotFound`, and
+    `Invalid` when the account has a declared list with another type, when an event type's version
+    breaks the contract and is not `planned`, or when the end of the `terms` is not in the future.
     """
     now = engine.clock()
     if terms.until is not None and terms.until <= now:
@@ -150,9 +150,10 @@ async def bring_in(
     change: Callable[[Account], Change],
     progress: Progress,
 ) -> None:
-    """Make a change that lets payments meet a version, once all that the version reads is there.
+    """Make a change that puts a version to use, after creating its lists and filling its windows.
 
-    Raises what `publish` raises, and what `change` does, before and after the filling.
+    Raises what `publish` raises, and what `change` raises: it is called before and after the
+    filling.
     """
     state = engine.state.accounts[account]
     check_live(state)
@@ -163,7 +164,7 @@ async def bring_in(
     if prepared.loaded is not None:
         compiled[kind, name, number] = await asyncio.to_thread(unpack_loaded, prepared.loaded)
     async with engine.publishing[account]:
-        # Others may have published while it was prepared.
+        # Another version may have been published while this one was prepared.
         change(engine.state.accounts[account])
         async with engine.changing:
             for each in sharing(engine.state, account):
@@ -184,7 +185,7 @@ async def _fill_windows(
     of: tuple[int, ProgramKind, str],
     progress: Progress,
 ) -> None:
-    """Fill what is needed further; meanwhile `engine.filling` tells of it."""
+    """Fill series in addition to those in use, and show the progress in `engine.filling`."""
 
     def tell(share: float) -> None:
         engine.filling[of] = share
@@ -200,7 +201,7 @@ async def _fill_windows(
 async def _fill_further(
     engine: Engine, account: int, plans: Sequence[SeriesPlan], progress: Progress
 ) -> None:
-    """Fill series beside those that are needed already, those of the test account first."""
+    """Fill series in addition to those in use, first in the test account."""
     for each in reversed(sharing(engine.state, account)):
         await fill(engine, each, [*engine.active[each].plans(), *plans], progress)
 
@@ -208,7 +209,7 @@ async def _fill_further(
 async def take_out(
     engine: Engine, account: int, by: str, change: Callable[[Account], Change]
 ) -> None:
-    """Make a change after which payments no longer meet a version. Raises what `change` does."""
+    """Make a change that takes a version out of use. Raises what `change` raises."""
     async with engine.publishing[account]:
         check_live(engine.state.accounts[account])
         await _change(engine, account, by, change)
@@ -239,13 +240,13 @@ def read_until(text: str, now: int) -> int:
 
 
 def violations(name: str, rejected: RejectedFileError) -> list[Violation]:
-    """Each error as an item of the one error body (docs/api.md, "Beside payments")."""
+    """The errors as items of an error body (docs/api.md, "Beside payments")."""
     errors = [each for each in rejected.diagnostics if each.severity == "error"]
     return place_diagnostics(name, rejected.text, errors)
 
 
 def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list[Violation]:
-    """Each diagnostic of a text with its place as its field."""
+    """The diagnostics as items of an error body, with `name.rule:line:column` as the field."""
     source = Source.of(f"{name}.rule", text)
     items = []
     for each in found:
@@ -256,22 +257,22 @@ def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list
 
 
 async def needs_of(engine: Engine, account: int, version: Version) -> tuple[AccountNeed, ...]:
-    """What the version reads of its account."""
+    """The lists and rates that the version needs."""
     return await engine.beside(account, find_needs, version.program)
 
 
 def place_unmet(
     engine: Engine, account: int, version: Version, needs: Iterable[AccountNeed]
 ) -> list[Violation]:
-    """What the version reads of the account that is not there now."""
+    """A warning for each list or rate that the version needs and the account lacks."""
     return place_diagnostics(version.name, version.text, unmet_needs(needs, engine.active[account]))
 
 
 class Store(AccountVerb, frozen=True):
     """Store `text` as a version; publish it too when `activate`.
 
-    `expected` is the newest version that the author knew of, None for any. `terms` are
-    those of making it active.
+    `expected` is the newest version that the author knew of, None for any. `terms` are those of the
+    publication.
     """
 
     kind: ProgramKind
@@ -321,9 +322,9 @@ class Activate(AccountVerb, frozen=True):
 
 
 class Deactivate(AccountVerb, frozen=True):
-    """Take the active version out of force. Raises `NotFound`.
+    """Unpublish a file. Raises `NotFound`.
 
-    In the place of an account's own scorecard the shipped one is, once its windows are whole.
+    The shipped scorecard replaces an account's own one, once its windows are whole.
     """
 
     kind: ProgramKind

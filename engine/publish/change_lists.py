@@ -1,4 +1,4 @@
-"""Changing an account's lists and tables, for HTTP and commands alike."""
+"""Change an account's lists and tables, for HTTP and commands alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 LIST_PAGE = 500
 _FEW = 10
-"""So many entries the event loop reads itself; of more it has a thread read."""
+"""Up to this many entries are read in the event loop; more are read in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +51,25 @@ async def decide_entries(
     name: str,
     decide: Callable[[Account, Contents], tuple[Change, Addition | Removal | None]],
 ) -> None:
-    """Make what `decide` makes of the account and of what its list holds now; raises what that does."""
+    """Make the change that `decide` gives for the account and the list's present contents.
+
+    Raises what `decide` raises."""
     async with engine.changing:
-        held = engine.active[account].contents[name]
-        change, content = decide(engine.state.accounts[account], held)
+        present = engine.active[account].contents[name]
+        change, content = decide(engine.state.accounts[account], present)
         match content:
             case None:
                 await make_change(engine, account, by, change)
             case Addition(entries=entries):
-                contents = add_entries(held, entries)
+                contents = add_entries(present, entries)
                 await make_change(engine, account, by, change, content, contents)
             case Removal(values=values):
-                contents = remove_values(held, values)
+                contents = remove_values(present, values)
                 await make_change(engine, account, by, change, content, contents)
 
 
 async def _map_beside_traffic(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:
-    """What `work` makes of the items, many of them beside the traffic."""
+    """Call `work` on the items: in a thread where they are many, so that payments do not wait."""
     if len(items) <= _FEW:
         return work(items)
     return await asyncio.to_thread(work, items)
@@ -76,7 +78,7 @@ async def _map_beside_traffic(items: Sequence[T], work: Callable[[Iterable[T]], 
 async def list_page(
     journal: Journal, account: int, name: str, cursor: str | None, limit: int
 ) -> EntriesPage:
-    """The entries of a list beyond the value `cursor`, at most `LIST_PAGE` of them."""
+    """The entries of a list after the value `cursor`, at most `LIST_PAGE`."""
     batches = journal.list_entries(account, name, beyond=cursor)
     batch: list[ListEntry] = await asyncio.to_thread(next, batches, [])
     found = batch[: min(limit, LIST_PAGE)]
@@ -152,9 +154,9 @@ class RemoveEntries(AccountVerb, frozen=True):
 
 
 class ReplaceEntries(AccountVerb, frozen=True):
-    """Swap a staged content in for all that the list holds.
+    """Replace all of a list's entries by a staged content.
 
-    It is brought into memory beside the traffic; the swap itself is one step. Raises `NotFound`,
+    The content is loaded in a thread; the replacement itself is one step. Raises `NotFound`,
     and `Forbidden` where another person must approve.
     """
 
@@ -166,7 +168,7 @@ class ReplaceEntries(AccountVerb, frozen=True):
         spec = find_list(engine.state.accounts[account], name).spec
         check_entries_alone(engine.state.accounts[account])
         journal = engine.journal
-        # Else it might be taken away meanwhile, should the command that staged it have ended.
+        # Keeps the staged content from being removed should the command that staged it end.
         with mark_import(engine.folder):
             count = await asyncio.to_thread(journal.count_staged, account, name, self.content)
             if count is None:

@@ -1,4 +1,4 @@
-"""What changed between two versions, in the words of the language rather than lines of text."""
+"""The differences in meaning between two versions, in terms of the language, not of lines of text."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ DifferenceKind: TypeAlias = Literal["added", "removed", "moved", "changed"]
 
 
 class Difference(Struct, frozen=True):
-    """`what` names the thing (``condition `card_testing` ``), `aspect` what of it is different.
+    """`what` names the part (``condition `card_testing` ``), `aspect` the property that differs.
 
-    `before` and `after` are as they were written, None for what is not there.
+    `before` and `after` are source text, None where that side has none.
     """
 
     change: DifferenceKind
@@ -33,7 +33,7 @@ class Difference(Struct, frozen=True):
 
 
 class NamedPart(Struct, frozen=True):
-    """Something with a name in a program: `aspects` are texts or expressions, by their names."""
+    """A named part of a program; `aspects` are its properties by name, texts or expressions."""
 
     noun: str
     name: str
@@ -41,7 +41,7 @@ class NamedPart(Struct, frozen=True):
 
 
 class Side(Struct, frozen=True):
-    """One of the two versions: its program, and the texts that the spans of its parts mean."""
+    """One of the two versions: its program, and the source texts that its spans refer to."""
 
     program: p.Program
     texts: Mapping[str | None, str]
@@ -52,13 +52,13 @@ class Side(Struct, frozen=True):
 
 
 def diff(old: Version, new: Version) -> tuple[Difference, ...]:
-    """What is different in meaning: empty for two texts that say the same."""
+    """The differences in meaning; empty for two texts that mean the same."""
     return diff_sides(*(side_of(version) for version in (old, new)))
 
 
 def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
-    """What is different in meaning between two programs."""
-    found = [*_aspects(_whole(before), _whole(after), before, after)]
+    """The differences in meaning between two programs."""
+    found = [*_aspects(_whole_file(before), _whole_file(after), before, after)]
     for things in (_declarations, _lets, _decisive):
         found += _differences(
             list(things(before.program)), list(things(after.program)), before, after
@@ -75,7 +75,7 @@ def side_of(version: Version) -> Side:
 # What a program holds
 
 
-def _whole(side: Side) -> NamedPart:
+def _whole_file(side: Side) -> NamedPart:
     program = side.program
     aspects: dict[str, Any] = {"title": program.title}
     if isinstance(program, p.Rule):
@@ -94,7 +94,7 @@ def _declarations(program: p.Program) -> Iterator[NamedPart]:
 
 
 def _lets(program: p.Program) -> Iterator[NamedPart]:
-    """A metric, which its type's monitors read as a let, is told as a metric."""
+    """The lets, without those that stand for metrics: these are compared as metrics."""
     metrics = program.metrics if isinstance(program, p.EventType) else ()
     for let in program.lets:
         if let.name in {metric.name for metric in metrics}:
@@ -103,7 +103,7 @@ def _lets(program: p.Program) -> Iterator[NamedPart]:
 
 
 def _decisive(program: p.Program) -> Iterator[NamedPart]:
-    """What decides, in the order in which it counts."""
+    """The parts that decide, in source order: conditions, signals, or an event type's parts."""
     match program:
         case p.Rule():
             for condition in program.conditions:
@@ -183,24 +183,24 @@ def _what(thing: NamedPart) -> str:
 
 
 def _gist(thing: NamedPart, side: Side) -> str | None:
-    """What a thing says, in one line."""
-    said = []
+    """A part's properties in one line."""
+    texts = []
     for name, aspect in thing.aspects.items():
         if name == "title" or aspect is None or aspect == (None, None):
             continue
         text = aspect if isinstance(aspect, str) else side.written(*aspect)
-        said.append(f"{name} {text}")
-    return "; ".join(said) or None
+        texts.append(f"{name} {text}")
+    return "; ".join(texts) or None
 
 
 def _moves(
     old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """The conditions that stand elsewhere among the others: only theirs is an order that decides."""
+    """The conditions whose position among the others changed; order matters for conditions alone."""
     if old and old[0][0] != "condition":
         return
-    kept = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    stayed = {new[block.b + offset] for block in kept for offset in range(block.size)}
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    stayed = {new[block.b + offset] for block in blocks for offset in range(block.size)}
     yield from (key for key in new if key not in stayed)
 
 
@@ -217,7 +217,7 @@ def _aspects(old: NamedPart, new: NamedPart, before: Side, after: Side) -> Itera
 def _expressions(
     what: str, aspect: str, old: tuple[Any, Any], new: tuple[Any, Any], before: Side, after: Side
 ) -> Iterator[Difference]:
-    """The smallest parts that differ; a constant among them is a threshold."""
+    """A difference for each smallest differing part; a constant is reported as a threshold."""
     (was, old_source), (now, new_source) = old, new
     if was is None or now is None:
         if was is not now:
@@ -248,10 +248,10 @@ def _let_names(program: p.Program) -> Callable[[int], str]:
 def _smallest(
     old: p.Expression, new: p.Expression, names: tuple[Callable[[int], str], Callable[[int], str]]
 ) -> Iterator[tuple[p.Expression, p.Expression]]:
-    if type(old) is not type(new) or _own(old, names[0]) != _own(new, names[1]):
+    if type(old) is not type(new) or _own_content(old, names[0]) != _own_content(new, names[1]):
         yield old, new
         return
-    left, right = _inner(old), _inner(new)
+    left, right = _parts_to_compare(old), _parts_to_compare(new)
     if isinstance(old, p.OneOf) and isinstance(new, p.OneOf):
         left, right = _without_shared(left, right)
     if len(left) != len(right):
@@ -261,8 +261,8 @@ def _smallest(
         yield from _smallest(*pair, names)
 
 
-def _inner(node: p.Expression) -> list[p.Expression]:
-    """The parts to compare; keys that are the series' own are looked at once."""
+def _parts_to_compare(node: p.Expression) -> list[p.Expression]:
+    """The parts of an expression to compare; keys equal to the series' own are compared once."""
     if isinstance(node, p.History) and node.keys == node.series.by:
         return list(children(node.series))
     return list(children(node))
@@ -271,7 +271,7 @@ def _inner(node: p.Expression) -> list[p.Expression]:
 def _without_shared(
     old: Sequence[p.Expression], new: Sequence[p.Expression]
 ) -> tuple[list[p.Expression], list[p.Expression]]:
-    """Two lists of constants, behind the value that is looked up, without what both hold."""
+    """The parts of two `in` expressions: the value looked up, then the constants that only one has."""
     held, holds = ({_constant(each) for each in side[1:]} for side in (old, new))
     left = [each for each in old[1:] if _constant(each) not in holds]
     right = [each for each in new[1:] if _constant(each) not in held]
@@ -279,11 +279,11 @@ def _without_shared(
 
 
 def _constant(node: p.Expression) -> Any:
-    return _own(node, str)
+    return _own_content(node, str)
 
 
-def _own(node: p.Expression, name_of: Callable[[int], str]) -> Any:
-    """What a node says by itself, its parts aside."""
+def _own_content(node: p.Expression, name_of: Callable[[int], str]) -> Any:
+    """A node's own content, without the nodes inside it."""
     match node:
         case p.Constant(value=value, type=t.Number(scale=int(scale))):
             return Decimal(value).scaleb(-scale)

@@ -1,6 +1,7 @@
-"""Versions that were published until a time: the journal tells when what was there before is back.
+"""End publications that were made until a time, and record in the journal that they ended.
 
-Payments meet the former version from that moment on, by `pick_version`; the entry follows it.
+`pick_version` returns to the former version exactly at that time; the journal's entry comes a
+little later.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from tollkeeper.engine.runtime import Engine
 
 END_LOOK_S = 1.0
 SERVICE_AUTHOR = "tollkeeper"
-"""Who ends a publication, as the audit shows it."""
+"""The author of these changes in the audit log."""
 
 
 async def end_publications(engine: Engine) -> None:
-    """Notes each end within a second of it, until cancelled; those first that a stop of the service
-    outlasted.
+    """Record each end within a second of it, at first those that passed while the service was
+    stopped; runs until cancelled.
     """
     while True:
-        # What the disk does not take now it takes at a later look.
+        # When the disk can't be written, a later round does it.
         with suppress(JournalError):
             await end_due(engine)
         await asyncio.sleep(END_LOOK_S)
 
 
 async def end_due(engine: Engine) -> None:
-    """Ends every publication whose time is over. Raises `JournalError`."""
+    """End every publication whose time has passed. Raises `JournalError`."""
     if not _has_due(engine.state, engine.clock()):
         return
-    # Windows that only the ended version read are given up with the next change.
+    # Windows that only the ended version read are removed with the next change.
     async with engine.changing:
         for number, account in engine.state.accounts.items():
             for kind, name in _due(account, engine.clock()):
@@ -51,7 +52,7 @@ def _due(account: Account, now: int) -> list[tuple[ProgramKind, str]]:
     if account.live is not None:  # its files are those of the live account
         return []
     return [
-        of
-        for of, lineage in account.files.items()
+        file
+        for file, lineage in account.files.items()
         if lineage.until is not None and lineage.until <= now
     ]

@@ -1,4 +1,4 @@
-"""Whole files of entries, in and out: an import replaces all that a list holds, or nothing."""
+"""Import and export a list's entries as a file; an import replaces all entries, or none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tollkeeper.engine.registry.lists import find_list
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The list or table that is meant: its account's number, its name, what it is."""
+    """The list or table to fill: its account's number, its name and its spec."""
 
     account: int
     name: str
@@ -66,10 +66,10 @@ def import_file(
 ) -> ImportResult | Effect:
     """Replace a list's content by that of a CSV file, or of a MaxMind DB when `columns` are given.
 
-    `columns` say where in a record each column's value is. The file goes to a staging table in
-    short transactions, so that a service writes on meanwhile, and is then swapped in by whoever
-    holds the folder. What is wrong with it comes back as `ImportResult`, and nothing has changed then.
-    Raises `Refused`, `BadDatabase`, `JournalError`.
+    `columns` gives the path in a record to each column's value. The file is written to a staging
+    table in short transactions, so that a running service can write in between, and then swapped in
+    by the process that holds the journal. If the file has errors, they are in the `ImportResult`,
+    and nothing has changed. Raises `Refused`, `BadDatabase`, `JournalError`.
     """
     target = find_target(source, account, name)
     with closing(connect_to_stage(source)) as connection:

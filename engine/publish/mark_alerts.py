@@ -1,4 +1,4 @@
-"""Say who looks after an alert, and when it is over."""
+"""Acknowledge, close or reopen an alert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program reads of the account that is not there: it decides, but not as its author meant."""
+"""The lists and rates that a program needs; without them it runs, but not as its author meant."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from tollkeeper.grammar.walk import parts, roots
 
 
 class AccountNeed(NamedTuple):
-    """A list or table that must have entries, or a currency that a rate must lead to, and where the
-    text first names it: at its beginning where definitions do."""
+    """A list or table that needs entries, or a currency that needs a rate to it.
+
+    `span` is where the text first names it; the beginning of the text, if only its definitions do.
+    """
 
     what: Literal["list", "rate"]
     name: str
@@ -23,7 +25,7 @@ class AccountNeed(NamedTuple):
 
 
 def needs_of_program(program: p.Program) -> tuple[AccountNeed, ...]:
-    """What a program reads of its account."""
+    """The lists and rates that a program needs."""
     found: dict[tuple[str, str], AccountNeed] = {}
     for root, is_own in roots(program):
         for part in parts(root):

@@ -1,5 +1,5 @@
-"""What publishing works out of a text and of a stored version, for a process beside the service: it
-takes the interpreter for tens of milliseconds, in which payments would wait."""
+"""The slow parts of publishing, for a worker process: checking a text and compiling a version hold
+the interpreter for tens of milliseconds, in which payments would wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tollkeeper.grammar.program import Definitions, ListUse, TableUse
 @dataclass(frozen=True, slots=True)
 class ReadText:
     """A text to be stored: `file` is None when it has errors; `uses` and `shipped` as in `Reading`,
-    `needs` what it reads of its account."""
+    `needs` the lists and rates that it needs."""
 
     text: str
     file: EncodedFile | None
@@ -59,5 +59,5 @@ def prepare_version(version: Version) -> PreparedVersion:
 
 
 def find_needs(program: bytes) -> tuple[AccountNeed, ...]:
-    """What an encoded program reads of its account."""
+    """The lists and rates that an encoded program needs."""
     return needs_of_program(decode_program(program))

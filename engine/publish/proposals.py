@@ -1,4 +1,4 @@
-"""Propose a change, and approve it, refuse it, or make it alone in need."""
+"""Propose a change, approve it, refuse it, or make it without approval in an emergency."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Propose(AccountVerb, frozen=True):
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         account = self.number(engine)
-        # What could not be made is not proposed.
+        # A change that could not be made is not proposed.
         state = engine.state.accounts[account]
         if isinstance(self.change, Activated):
             change = self.change
@@ -68,10 +68,10 @@ class Propose(AccountVerb, frozen=True):
 
 
 class Approve(AccountVerb, frozen=True):
-    """Approve a proposal, as another person than the one who made it: the change is made, for good
-    where it was made alone before.
+    """Approve a proposal, as another person than its author: the change is made, permanently where
+    it was made without approval before.
 
-    Raises what `check_approval` does, and what making the change does.
+    Raises what `check_approval` and making the change raise.
     """
 
     proposal: int
@@ -116,8 +116,9 @@ class Approve(AccountVerb, frozen=True):
 
 
 class Refuse(AccountVerb, frozen=True):
-    """Refuse a proposal, or take one's own back; what was made alone and still decides gives way at
-    once. Raises `NotFound`, `Conflict`, `Invalid`.
+    """Refuse a proposal, or withdraw one's own; a change made without approval is undone at once.
+
+    Raises `NotFound`, `Conflict`, `Invalid`.
     """
 
     proposal: int
@@ -155,9 +156,9 @@ class Refuse(AccountVerb, frozen=True):
 
 
 class PublishAlone(AccountVerb, frozen=True):
-    """Publish a proposal before anybody approves it, until a time (µs) within a day.
+    """Make a proposed change without approval, in an emergency, until a time (µs) within a day.
 
-    It waits for a second signature. Raises what `check_alone` does, and what `bring_in` does.
+    The proposal stays open for approval. Raises what `check_alone` and `bring_in` raise.
     """
 
     proposal: int

@@ -1,7 +1,7 @@
-"""A verb on a journal: done by the service that holds it, or here when none does.
+"""Perform a verb on a journal: by the service that holds the journal, or here when none does.
 
-A command leaves the verb's name and arguments in the journal's database; the service looks there,
-performs it, and leaves the answer in the same row.
+A command writes the verb's name and arguments into the journal's database; the service polls for
+them, performs the verb, and writes the answer into the same row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """What came of it: an effect, or else the errors that prevented it."""
+    """The result of a verb: its effect, or else the errors that prevented it."""
 
     effect: Effect | None = None
     errors: tuple[Violation, ...] = ()
@@ -56,7 +56,7 @@ _read_reply = msgspec.json.Decoder(Reply).decode
 
 
 def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progress) -> Effect:
-    """Perform a verb on the journal, by whoever holds it. Raises `Refused`, `JournalError`."""
+    """Perform a verb, here or by the running service. Raises `Refused`, `JournalError`."""
     deadline = monotonic() + QUEUE_PATIENCE_S
     while True:
         try:
@@ -64,7 +64,7 @@ def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progres
         except Locked:
             if holder_of_source(source) == SERVICE_PURPOSE:
                 break
-            # Another command has it, for a moment.
+            # Another command holds the journal for a moment.
             if monotonic() > deadline:
                 raise
     require_current(source)
@@ -93,15 +93,12 @@ async def _perform_here(
 
 
 async def answer_requests(engine: Engine) -> None:
-    """Perform what commands leave for the running service, until cancelled.
-
-    One that takes long keeps no other waiting.
-    """
+    """Perform the requests of commands, side by side; runs until cancelled."""
     doing: dict[int, asyncio.Task[None]] = {}
     await _answer_abandoned(engine)
     try:
         while True:
-            # What could not be looked for is found at the next look.
+            # When the journal can't be read, the next round finds them.
             with suppress(Unavailable):
                 for request in await engine.journal.requests():
                     if request.id not in doing:
@@ -129,7 +126,7 @@ async def _answer_request(engine: Engine, request: CommandRequest) -> None:
     try:
         await engine.journal.take_request(request.id)
     except Unavailable:
-        # It is found again at the next look.
+        # The next round finds it again.
         return
     shares: list[float] = []
     doing = asyncio.create_task(_reply(engine, request, shares.append))
@@ -142,14 +139,14 @@ async def _answer_request(engine: Engine, request: CommandRequest) -> None:
         try:
             await engine.journal.note_answer(request.id, text)
         except Unavailable:
-            # What is done is done: the command that waits hears of it once there is room again.
+            # It is done: the command gets the answer once the disk can be written again.
             await asyncio.sleep(requests.LOOK_S)
         else:
             return
 
 
 async def _reply(engine: Engine, request: CommandRequest, progress: Progress) -> Reply:
-    """Whatever happens, the command that waits hears of it."""
+    """Perform a request; every error becomes a reply, so that the command never waits in vain."""
     try:
         verb = _read_verb(request.action)
         return Reply(effect=await verb.perform(engine, request.author, progress))

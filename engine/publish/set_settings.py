@@ -1,4 +1,4 @@
-"""Changing an account's settings, for HTTP and commands alike."""
+"""Change an account's settings, for HTTP and commands alike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollkeeper.engine.runtime import Engine
 async def set_settings(
     engine: Engine, account: int, by: str, asked: Mapping[str, object]
 ) -> tuple[str, ...]:
-    """The names of the settings that changed. Raises `Invalid`."""
+    """Change settings; returns the names of those that changed. Raises `Invalid`."""
     async with engine.changing:
         check_live(engine.state.accounts[account])
         change = change_settings(engine.state.accounts[account], asked)
@@ -34,7 +34,7 @@ async def set_settings(
 class ChangeSettings(AccountVerb, frozen=True):
     """Change settings, given in the form of `PUT /account`; rates that aren't given stay.
 
-    A rate that is given as null goes.
+    A rate given as null is removed.
     """
 
     settings: dict[str, Any]
@@ -49,7 +49,7 @@ class ChangeSettings(AccountVerb, frozen=True):
 def with_rates(
     asked: Mapping[str, Any], kept: Mapping[str, Mapping[str, str]]
 ) -> Mapping[str, Any]:
-    """What is asked for, with the rates that stay as they are."""
+    """The requested settings, completed with the rates that stay as they are."""
     rates = asked.get("rates")
     if not isinstance(rates, dict) or not all(isinstance(each, dict) for each in rates.values()):
         return asked
@@ -65,7 +65,7 @@ def with_rates(
 
 
 def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
-    """What `thresholds.deny=0.9` and the like ask for; a value is JSON, or else plain text.
+    """The settings that texts like `thresholds.deny=0.9` request; a value is JSON, or plain text.
 
     Raises `Invalid` for one without a name or an equals sign.
     """

@@ -1,4 +1,4 @@
-"""Let a person in and out: sessions in the journal, and a link that signs in once."""
+"""Start and end sessions, which are in the journal, and make links that sign in once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tollkeeper.engine.runtime import Engine
 
 
 async def start_session(engine: Engine, sign_in: SignInGrant) -> tuple[str, SessionStarted] | None:
-    """What the person's browser is to hold, this once; None for whom nobody knows any more."""
+    """Start a session; returns the secret for the browser's cookie and the change. None when the
+    user or key is gone."""
     async with engine.changing:
         now = engine.clock()
         if key_of_session(engine.state, sign_in, now) is None:
@@ -32,7 +33,7 @@ async def start_session(engine: Engine, sign_in: SignInGrant) -> tuple[str, Sess
 
 
 async def end_session(engine: Engine, presented: str) -> bool:
-    """End the session that was presented; whether it is one."""
+    """End a session by its secret; False when there is none."""
     async with engine.changing:
         hash_ = hash_of(presented)
         session = engine.state.sessions.get(hash_)
@@ -46,8 +47,8 @@ async def end_session(engine: Engine, presented: str) -> bool:
 async def _record(
     engine: Engine, account: int, by: str, change: SessionStarted | SessionEnded
 ) -> None:
-    """Whoever is to look after a journal that can't be written gets in all the same: the session is
-    then in memory alone, until the service stops.
+    """Record a session's start or end. When the journal can't be written, it is kept in memory
+    until the service stops, so that an operator can still sign in to repair the journal.
     """
     if engine.damage.policy != "read-only":
         try:
@@ -61,9 +62,9 @@ async def _record(
 
 
 class MakeLink(AccountVerb, frozen=True):
-    """Make a code that signs `owner` in, which the effect holds this once, as `key`.
+    """Make a code that signs `owner` in once; it is the effect's `key`.
 
-    Refuses where no service runs: links are kept in its memory.
+    Refused where no service runs: codes are kept in its memory.
     """
 
     owner: str

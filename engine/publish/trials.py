@@ -1,4 +1,5 @@
-"""Versions on trial: a shadow beside the active version, a rollout to a part of the payments."""
+"""Trials of a version: as a shadow beside the active version, or rolled out to part of the
+payments."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class SetShadow(AccountVerb, frozen=True):
 
 
 class ClearShadow(AccountVerb, frozen=True):
-    """Evaluate the shadow no longer. Raises `NotFound`, also for a name without a shadow."""
+    """Stop evaluating the shadow. Raises `NotFound`, also for a name without a shadow."""
 
     kind: Decider
     name: str
@@ -50,7 +51,8 @@ class ClearShadow(AccountVerb, frozen=True):
 
 
 class SetRollout(AccountVerb, frozen=True):
-    """Give `percent` of the payments, chosen by the key `by`, a version, once its windows are whole.
+    """Let a version decide `percent` of the payments, chosen by the key `by`, once its windows are
+    whole.
 
     Raises `NotFound`, `Invalid`, and `Conflict` for a name that is not published.
     """
@@ -73,7 +75,7 @@ class SetRollout(AccountVerb, frozen=True):
 
 
 class ClearRollout(AccountVerb, frozen=True):
-    """Give all payments the active version again. Raises `NotFound`, also without a rollout."""
+    """Let the active version decide all payments again. Raises `NotFound`, also without a rollout."""
 
     kind: Decider
     name: str

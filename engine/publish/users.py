@@ -1,4 +1,4 @@
-"""Let people in and out: users, their roles, and links that sign them in once."""
+"""Add, change and remove users, and make links that sign them in once."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tollkeeper.engine.runtime import Engine
 
 @dataclass(frozen=True, slots=True)
 class UserLink:
-    """`code` signs in once, before `ends_at` (µs)."""
+    """`code` signs the user in once, before `ends_at` (µs)."""
 
     code: str
     ends_at: int
 
 
 async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLink:
-    """A link for the user. Raises `NotFound`, and `Conflict` where no service runs.
+    """Make a link for the user. Raises `NotFound`, and `Conflict` where no service runs.
 
-    It is kept in the service's memory; the journal says only that there was one.
+    The code is kept in the service's memory; the journal records only that a link was made.
     """
     if not engine.ready.is_set():
         raise Conflict("service", "no service is ready on this data folder to sign in to")
@@ -36,7 +36,7 @@ async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLin
 
 
 class PutUser(AccountVerb, frozen=True):
-    """Let a person in, or give them another role, or other merchants to see (as `users.set_user`).
+    """Add a user, or change a user's role or the merchants they see (as `users.set_user`).
 
     Raises `Invalid`, `Conflict`, and `Forbidden` in a test account.
     """
@@ -56,7 +56,7 @@ class PutUser(AccountVerb, frozen=True):
 
 
 class DropUser(AccountVerb, frozen=True):
-    """Let a person in no longer, and end their sessions. Raises `NotFound`."""
+    """Remove a user and end their sessions. Raises `NotFound`."""
 
     name: str
 
@@ -69,7 +69,7 @@ class DropUser(AccountVerb, frozen=True):
 
 
 class GiveLink(AccountVerb, frozen=True):
-    """Make a code that signs a user in, which the effect holds this once, as `key`."""
+    """Make a code that signs a user in once; it is the effect's `key`."""
 
     name: str
 

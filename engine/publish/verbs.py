@@ -1,6 +1,7 @@
-"""What a change that can be asked for from outside looks like, and how its name finds it again.
+"""Verbs: changes that can be requested from outside, each with its arguments and a name to find it
+by.
 
-HTTP performs it for a key, a command for its author.
+HTTP performs a verb in the name of a key, a command in the name of its author.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _NAME = re.compile(r"([a-z_.]+):([A-Z][A-Za-z]*)")
 
 
 class Effect(Struct, frozen=True, omit_defaults=True):
-    """What a verb brought about.
+    """The result of a verb.
 
-    `key` is shown this once; `version` is the one stored or active now; `count` says how many
-    things changed; `erased` how much of a person's data went; `warnings` what the version reads
-    that is not there.
+    `key` is a secret that is shown only here; `version` the one stored or active now; `count` how
+    many things changed; `erased` how much of a person's data was erased; `warnings` lists and rates
+    that the version needs and the account lacks.
     """
 
     key: str | None = None
@@ -36,15 +37,15 @@ class Effect(Struct, frozen=True, omit_defaults=True):
 
 
 class Verb(Struct, frozen=True):
-    """A change with its arguments."""
+    """A change, as data: its arguments are its fields."""
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
-        """Do it; `progress` is told the share that is done. Raises `Refused`, `JournalError`."""
+        """Make the change; `progress` gets the share done. Raises `Refused`, `JournalError`."""
         raise NotImplementedError
 
 
 class AccountVerb(Verb, frozen=True):
-    """A change within the account of this name."""
+    """A change in the account with this name."""
 
     account: str
 

@@ -33,7 +33,7 @@ class LayersLikeADict(RuleBasedStateMachine):
     def change(self, changes):
         held = {key: None if at is None else HeldEntry(at, ()) for key, at in changes.items()}
         self.snapshots.append((dict(self.model), self.layers))
-        self.layers = self.layers.changed(held)
+        self.layers = self.layers.with_changes(held)
         self.model = {
             key: value for key, value in {**self.model, **held}.items() if value is not None
         }
@@ -59,6 +59,6 @@ TestLayersLikeADict = LayersLikeADict.TestCase
 
 def test_adding_one_entry_to_many_copies_only_the_top():
     base = {number: HeldEntry(None, ()) for number in range(10_000)}
-    changed = Layers((base,)).changed({-1: HeldEntry(None, ())})
+    changed = Layers((base,)).with_changes({-1: HeldEntry(None, ())})
     assert changed.layers[-1] is base
     assert len(changed.layers[0]) == 1

@@ -1,5 +1,6 @@
-"""What is configured: a fold over the journal's changes, which read back are the audit log.
+"""The configuration: the state folded from the changes in the journal, which are also the audit
+log.
 
-An operation checks what is asked against the state and returns the change to append, or raises
-one of `errors.py`. Commands and HTTP requests call the same ones.
+An operation checks a request against the state and returns the change to append, or raises one of
+`errors.py`. Commands and HTTP requests call the same operations.
 """

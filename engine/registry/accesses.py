@@ -1,7 +1,7 @@
-"""Who asked for what tells of persons: gathered by key for a while, then an entry of the journal.
+"""Who read personal data: requests are tallied by key for a few seconds, then put into the journal.
 
-An entry for each request would cost the journal more than the payments that it tells of. One value
-that somebody had shown in clear has an entry of its own.
+An entry for each request would cost the journal more than the payments themselves. Unmasking a
+single value has an entry of its own.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from msgspec import Struct
 from tollkeeper.engine.registry.state import ApiKey
 
 MAX_PATHS: Final = 100
-"""How many different paths an entry names; all requests are counted."""
+"""The most different paths in one entry; requests beyond them are still counted."""
 MAX_PATH: Final = 512
-"""How many characters of a path are kept."""
+"""The most characters kept of a path."""
 
 AccessOf: TypeAlias = tuple[int, str]
-"""An account's number, and the part of a key that may be shown."""
+"""An account's number and the public part of a key."""
 
 
 class DataAccess(Struct, frozen=True, omit_defaults=True):
-    """The body of an entry of kind `ACCESS`: what was asked for with one key, the first time at
-    `since` (µs); the entry's own time is the last.
+    """The body of an entry of kind `ACCESS`: the requests of one key from `since` (µs) to the
+    entry's own time.
 
-    `paths` are as they were sent, without what was searched for. Where one value was shown, it is
-    that of `field` of `payment`.
+    `paths` are the requests' paths without their queries. For the unmasking of one value, `payment`
+    and `field` name it.
     """
 
     by: str
@@ -42,7 +42,7 @@ class DataAccess(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(slots=True)
 class AccessTally:
-    """What one key asked for since the last entry; times in µs."""
+    """The requests of one key since its last entry; times in µs."""
 
     since: int
     until: int
@@ -50,7 +50,7 @@ class AccessTally:
     paths: set[str] = field(default_factory=set)
 
     def add(self, until: int, requests: int, paths: Iterable[str]) -> None:
-        """Counts more requests, the last of them at `until`."""
+        """Add requests, the last of them at `until`."""
         self.until = max(self.until, until)
         self.requests += requests
         for path in paths:
@@ -60,23 +60,23 @@ class AccessTally:
 
 @dataclass(slots=True)
 class AccessLedger:
-    """What was asked for and is not in the journal yet."""
+    """The tallies that are not in the journal yet."""
 
     tallies: dict[AccessOf, AccessTally] = field(default_factory=dict)
 
     def note(self, key: ApiKey, path: str, now: int) -> None:
-        """A request with `key`."""
+        """Count a request with `key`."""
         self.put((key.account, key.id), AccessTally(now, now, 1, {path[:MAX_PATH]}))
 
     def put(self, of: AccessOf, tally: AccessTally) -> None:
-        """Counts a tally, also one that could not be written."""
+        """Add a tally, such as one that could not be written."""
         held = self.tallies.setdefault(of, tally)
         if held is not tally:
             held.since = min(held.since, tally.since)
             held.add(tally.until, tally.requests, tally.paths)
 
     def take(self) -> dict[AccessOf, AccessTally]:
-        """All of it, to be written."""
+        """Remove and return all tallies, to be written."""
         taken, self.tallies = self.tallies, {}
         return taken
 

@@ -1,4 +1,4 @@
-"""Accounts: each has its own keys, files, lists and settings, and sees nothing of another."""
+"""Accounts: each has its own keys, files, lists and settings, and no access to another's."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tollkeeper.engine.registry.state import Account, Configuration
 TEST_SUFFIX: Final = ":test"
 """Ends the name of a test account; no other account's name has a colon."""
 ALONE: Final = Shard()
-"""Of a journal that has all accounts."""
+"""The only shard, where one journal has all accounts."""
 
 
 def create_account(
     state: Configuration, name: str, shard: Shard = ALONE
 ) -> tuple[int, AccountCreated]:
-    """The new account's number, for the entry in the journal of this shard, and its creation.
+    """The number and the creation of a new account, for the journal of this shard.
 
-    Raises `Invalid` for a name that is none and `Conflict` for one in use.
+    Raises `Invalid` for an invalid name and `Conflict` for one in use.
     """
     check_name("account.name", name)
     if name in state.numbers:
@@ -51,8 +51,8 @@ def resume_account(account: Account) -> AccountResumed:
 
 
 def delete_account(account: Account) -> AccountDeleted:
-    """Raises `Conflict` unless it was suspended before: so requests have ended, and nobody deletes
-    an account in use by a slip.
+    """Raises `Conflict` unless the account is suspended: then no requests are under way, and an
+    account in use can't be deleted by mistake.
     """
     if account.suspended_at is None:
         message = f"the account `{account.name}` is in use: suspend it first"
@@ -63,18 +63,18 @@ def delete_account(account: Account) -> AccountDeleted:
 def create_test_account(
     state: Configuration, live: Account, shard: Shard = ALONE
 ) -> tuple[int, AccountCreated]:
-    """The number of the live account's new test account, and its creation."""
+    """The number and the creation of a test account for a live account."""
     return _next_number(state, shard), AccountCreated(f"{live.name}{TEST_SUFFIX}", live.number)
 
 
 def sharing(state: Configuration, number: int) -> tuple[int, ...]:
-    """The account and its test account, which has the same files and settings."""
+    """The numbers of the account and of its test account, which shares its files and settings."""
     test = state.accounts[number].test
     return (number,) if test is None else (number, test)
 
 
 def check_live(account: Account) -> None:
-    """Raises `Forbidden` for a test account, whose state but for data is that of its live one."""
+    """Raise `Forbidden` for a test account, whose configuration is that of its live account."""
     if account.live is not None:
         message = "this is changed in the live account, which shares it with its test account"
         raise Forbidden("account", message)
@@ -89,6 +89,6 @@ def find_account(state: Configuration, name: str) -> Account:
 
 
 def _next_number(state: Configuration, shard: Shard) -> int:
-    """One that no other shard gives."""
+    """The next free number; each shard has numbers of its own."""
     first = max([0, *state.accounts, *state.deleted]) + 1
     return first + (shard.number - first) % shard.of

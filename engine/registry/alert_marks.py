@@ -1,4 +1,4 @@
-"""Who looks after an alert: open until somebody acknowledges or closes it."""
+"""The state of an alert: open until somebody acknowledges or closes it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OPEN = AlertMark("open", None, None, "")
 def mark_alert(
     account: Account, sequence: int, number: int, state: AlertState, note: str
 ) -> AlertMarked | None:
-    """Marks the alert of this place of the journal; None when that changes nothing.
+    """Set the state of the alert at this place of the journal; None when that changes nothing.
 
-    Raises `Invalid` for a note that is no line of text.
+    Raises `Invalid` for a note that is not one line of text.
     """
     if len(note) > MAX_REASON or not note.isprintable():
         message = f"a note has at most {MAX_REASON} characters, none of them a control"

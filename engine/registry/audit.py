@@ -16,8 +16,8 @@ from tollkeeper.engine.registry.versions import NOUNS
 
 
 class AuditItem(Struct, frozen=True):
-    """`at` in µs; `by` a key's id or a command; `action` the name of the change; `request` the id of
-    the HTTP request that asked for it.
+    """`at` in µs; `by` a key's id or a command; `action` the name of the change; `request` the id
+    of the HTTP request that asked for it.
     """
 
     sequence: int
@@ -29,7 +29,7 @@ class AuditItem(Struct, frozen=True):
     request: str | None = None
 
 
-# What is shown of a change: a new field stays hidden until it stands here.
+# The fields that the log shows of a change: a new field is hidden until it is added here.
 _DETAILS: Mapping[type[c.Change], tuple[str, ...]] = {
     c.AccountCreated: (),
     c.AccountSuspended: (),
@@ -60,7 +60,7 @@ _DETAILS: Mapping[type[c.Change], tuple[str, ...]] = {
 
 
 def audit_item(recorded: c.RecordedChange) -> AuditItem:
-    """What the log shows of a change."""
+    """A change as the log shows it."""
     change = recorded.change
     return AuditItem(
         sequence=recorded.sequence,
@@ -74,7 +74,7 @@ def audit_item(recorded: c.RecordedChange) -> AuditItem:
 
 
 def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
-    """What the log shows of requests for what tells of persons, or of one value; `at` in µs."""
+    """Reads of personal data as the log shows them; `at` in µs."""
     if access.payment is not None:
         shown = f"payment {access.payment}", {"field": access.field}
         return AuditItem(sequence, at, access.by, "personal_data_revealed", *shown)
@@ -130,12 +130,12 @@ def _describe_activation(change: c.Activated) -> dict[str, Any]:
 
 
 def _set_members(change: c.Change, *names: str) -> dict[str, Any]:
-    """Those of its members that say something."""
+    """The change's members of these names that are set."""
     return {name: getattr(change, name) for name in names if getattr(change, name)}
 
 
 def subject_of(change: c.Change | c.EntriesWanted) -> str:
-    """What the change is of, as the log names it."""
+    """The name of what was changed, as the log shows it."""
     match change:
         case c.AccountCreated():
             return f"account {change.name}"

@@ -1,4 +1,4 @@
-"""Everything that can change what is configured, as the journal keeps it.
+"""All changes of the configuration, in the form in which the journal stores them.
 
 An entry of kind `change` holds one of these with its author; its sequence number, account and time
 are the journal's own columns. The audit log is these entries read back (`audit.py`).
@@ -40,7 +40,7 @@ class ExtraCodes(Struct, frozen=True):
 
 
 class Approvals(Struct, frozen=True):
-    """What another person must approve: what is published, what thresholds hold, what lists hold."""
+    """Which changes need another person's approval: publications, thresholds, entries of lists."""
 
     publish: bool = False
     thresholds: bool = False
@@ -48,9 +48,11 @@ class Approvals(Struct, frozen=True):
 
 
 class Costs(Struct, frozen=True):
-    """What mistakes cost an account: `chargeback` (hundredths of any currency) beside the amount of
-    a fraud that passes; of a person's payment that is denied its `margin`, and of one that is
-    challenged the share `challenge_lost` of that, both in basis points.
+    """What wrong decisions cost an account.
+
+    A fraud that passes costs its amount and `chargeback` (hundredths, in any currency). A
+    legitimate payment that is denied costs its `margin`, one that is challenged the share
+    `challenge_lost` of the margin; both are in basis points.
     """
 
     chargeback: int = 1500
@@ -59,7 +61,7 @@ class Costs(Struct, frozen=True):
 
 
 class Holdout(Struct, frozen=True):
-    """Of a hundred keys, `percent` (in hundredths) whose payments pass though they are denied."""
+    """The share of denied payments to let pass: `percent` (in hundredths) of the values of `by`."""
 
     percent: int = 0
     by: RolloutKey = "user"
@@ -68,8 +70,8 @@ class Holdout(Struct, frozen=True):
 class AccountSettings(Struct, frozen=True):
     """An account's configuration; `settings.py` says what is allowed.
 
-    `rates[from][to]` is the price of one unit of `from` in `to`, as decimal text. `merchant_lists` are
-    those that users who see some merchants alone may read.
+    `rates[from][to]` is the price of one unit of `from` in `to`, as decimal text. `merchant_lists`
+    are the lists that users limited to some merchants may read.
     """
 
     thresholds: Thresholds = Thresholds()
@@ -86,9 +88,9 @@ class AccountSettings(Struct, frozen=True):
 
 
 class AccountCreated(Struct, frozen=True, tag="account_created"):
-    """The account's number is the entry's own.
+    """The account's number is in the entry.
 
-    `live` is the number of the account whose test account this is, None for one that is live.
+    `live` is the number of the live account that a test account belongs to, None for a live one.
     """
 
     name: str
@@ -96,20 +98,20 @@ class AccountCreated(Struct, frozen=True, tag="account_created"):
 
 
 class AccountSuspended(Struct, frozen=True, tag="account_suspended"):
-    """Nothing may be asked with the account's keys, and nothing is sent for it."""
+    """The account's keys are refused, and no notices are sent for it."""
 
 
 class AccountResumed(Struct, frozen=True, tag="account_resumed"):
-    """The account is as it was before it was suspended."""
+    """The account is no longer suspended."""
 
 
 class AccountDeleted(Struct, frozen=True, tag="account_deleted"):
-    """The account's last change: of all before it, its creation alone is kept."""
+    """The account's last change: of all earlier ones only the creation is kept."""
 
 
 class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
-    """`changed` names the settings that differ from those before; `proposal` is the number of the one
-    that asked for it, if one did, here and in other changes.
+    """`changed` names the settings that differ from before. `proposal`, here and in other changes,
+    is the number of the proposal that led to the change, if any.
     """
 
     settings: AccountSettings
@@ -118,10 +120,10 @@ class SettingsChanged(Struct, frozen=True, tag="settings_changed"):
 
 
 class KeyCreated(Struct, frozen=True, tag="key_created"):
-    """`id` is the part of the key that may be shown, `hash` the SHA-256 of all of it.
+    """`id` is the public part of the key, `hash` the SHA-256 of all of it.
 
-    `name` is what people call it; it is good before `expires_at` (µs), None for no end. `owner` is
-    the user who answers for it, empty where nobody does.
+    `name` is for people; the key is valid before `expires_at` (µs), None for no end. `owner` is the
+    user responsible for it, empty for none.
     """
 
     id: str
@@ -137,8 +139,9 @@ class KeyRevoked(Struct, frozen=True, tag="key_revoked"):
 
 
 class UserSet(Struct, frozen=True, tag="user_set"):
-    """From now on a person of this name may sign in, as what the role says; with `merchants`, they
-    see what is of these alone.
+    """A user was added or changed: a person of this name may sign in with the scopes of the role.
+
+    With `merchants`, the user sees only what belongs to these.
     """
 
     name: str
@@ -147,17 +150,17 @@ class UserSet(Struct, frozen=True, tag="user_set"):
 
 
 class UserRemoved(Struct, frozen=True, tag="user_removed"):
-    """The user's sessions are over."""
+    """The user may no longer sign in, and their sessions have ended."""
 
     name: str
 
 
 class SessionStarted(Struct, frozen=True, tag="session_started"):
-    """Somebody signed in; `hash` is the SHA-256 of what their browser holds, good before `ends_at`
-    (µs).
+    """Somebody signed in; `hash` is the SHA-256 of the secret in their browser, valid before
+    `ends_at` (µs).
 
-    `parent` is the id of the key that signed in, if one did; `scopes` what an owner whom the
-    account does not know may do. A user has neither: their role says it.
+    The session's scopes are those of the key with the id `parent`, or `scopes` for an owner who is
+    neither a key nor a user. A user's session has neither: it has the scopes of their role.
     """
 
     hash: bytes
@@ -175,16 +178,16 @@ class SessionEnded(Struct, frozen=True, tag="session_ended"):
 
 
 class UserLinkMade(Struct, frozen=True, tag="user_link_made"):
-    """Somebody was given a link that signs the user in."""
+    """Somebody made a link that signs the user in."""
 
     name: str
 
 
 class VersionStored(Struct, frozen=True, tag="version_stored"):
-    """A file as it was checked: `program` is what the checker made of it (`programs.py`).
+    """A checked file; `program` is the encoded result of the checker (`programs.py`).
 
-    `uses` are the texts of the definitions it takes in, by name. `checksum` is the SHA-256, in
-    hex, of the text and of those. `language` is the version of the language it was checked under.
+    `uses` are the texts of the definitions it imports, by name. `checksum` is the SHA-256, in hex,
+    of the text and of these. `language` is the version of the language it was checked under.
     """
 
     kind: ProgramKind
@@ -198,12 +201,12 @@ class VersionStored(Struct, frozen=True, tag="version_stored"):
 
 
 class Activated(Struct, frozen=True, tag="activated"):
-    """`applies_from` (µs) is the time from which an event type's version is in force.
+    """A version became active; a rollout of the name ends with it.
 
-    None means from the moment of the change. A rollout of the name ends with it. `untested` says
-    that its author did not want its tests to be asked. At `until` (µs) what was active for good
-    before is active again, which an activation with `ended` tells of. `reason` is the author's.
-    `alone` says that nobody else approved, where somebody must.
+    `applies_from` (µs) is the time from which an event type's version applies, None for at once.
+    `untested` says that its author skipped its tests. At `until` (µs) the version that was active
+    before without an end becomes active again; that is recorded as an activation with `ended`.
+    `reason` is the author's. `alone` says that the required approval was skipped.
     """
 
     kind: ProgramKind
@@ -219,7 +222,7 @@ class Activated(Struct, frozen=True, tag="activated"):
 
 
 class Deactivated(Struct, frozen=True, tag="deactivated"):
-    """`ended` says that what was active had been published until now."""
+    """`ended` says that the version's publication ended at its time."""
 
     kind: ProgramKind
     name: str
@@ -240,7 +243,7 @@ class ShadowCleared(Struct, frozen=True, tag="shadow_cleared"):
 
 
 class RolloutSet(Struct, frozen=True, tag="rollout_set"):
-    """`percent` of the payments, chosen by their `by`, get version `number`."""
+    """Version `number` decides `percent` of the payments, chosen by the value of `by`."""
 
     kind: ProgramKind
     name: str
@@ -256,9 +259,9 @@ class RolloutCleared(Struct, frozen=True, tag="rollout_cleared"):
 
 
 class EntriesWanted(Struct, frozen=True, tag="entries_wanted"):
-    """Entries to put into a list, or to remove from it: then their values count.
+    """Entries to put into a list, or to remove from it by their values.
 
-    `entries` are there until it is decided.
+    `entries` are kept until the proposal is decided.
     """
 
     list: str
@@ -268,11 +271,11 @@ class EntriesWanted(Struct, frozen=True, tag="entries_wanted"):
 
 
 Proposable: TypeAlias = Activated | Deactivated | RolloutSet | SettingsChanged | EntriesWanted
-"""What can wait for another person."""
+"""The changes that can be proposed for another person's approval."""
 
 
 class MovedPayments(Struct, frozen=True):
-    """So many payments went from one action to another; None is no recommendation."""
+    """How many payments would go from one action to another; None is no recommendation."""
 
     was: str | None
     now: str | None
@@ -280,7 +283,7 @@ class MovedPayments(Struct, frozen=True):
 
 
 class BacktestFigures(Struct, frozen=True):
-    """What a backtest found of a proposed version, without the payments; times as RFC 3339."""
+    """The figures of a backtest of a proposed version; times as RFC 3339."""
 
     since: str
     until: str
@@ -290,7 +293,7 @@ class BacktestFigures(Struct, frozen=True):
 
 
 class Proposed(Struct, frozen=True, tag="proposed"):
-    """A change that waits; `base` names what it would take the place of."""
+    """A change that waits for approval; `base` identifies what it would replace."""
 
     number: int
     change: Proposable
@@ -308,7 +311,7 @@ AlertState: TypeAlias = Literal["open", "acknowledged", "closed"]
 
 
 class AlertMarked(Struct, frozen=True, tag="alert_marked"):
-    """Somebody looks after the alert of this place of the journal, or it is over, or open again."""
+    """The alert at this place of the journal was acknowledged, closed or reopened."""
 
     sequence: int
     number: int
@@ -317,7 +320,7 @@ class AlertMarked(Struct, frozen=True, tag="alert_marked"):
 
 
 class SearchSaved(Struct, frozen=True, tag="search_saved"):
-    """A search of payments has a name from now on, or another text."""
+    """A search of payments was saved under a name."""
 
     name: str
     query: str
@@ -333,10 +336,10 @@ class ListMade(Struct, frozen=True, tag="list_made"):
 
 
 class EntriesChanged(Struct, frozen=True, tag="entries_changed"):
-    """Entries added, renewed or removed; up to `lists.MAX_AUDITED_VALUES` of their values in full.
+    """Entries added, renewed or removed; `values` holds up to `lists.MAX_AUDITED_VALUES` of them.
 
-    `proposal`, `reason` and `alone` as in `Activated`: put alone, none stays beyond `until` (µs).
-    `ended` says that those put alone were taken back.
+    `proposal`, `reason` and `alone` as in `Activated`. Entries put `alone` expire at `until` (µs)
+    at the latest; `ended` says that such entries were removed again.
     """
 
     list: str
@@ -351,7 +354,7 @@ class EntriesChanged(Struct, frozen=True, tag="entries_changed"):
 
 
 class ListReplaced(Struct, frozen=True, tag="list_replaced"):
-    """All entries replaced at once by those of `content`, the journal's name for them."""
+    """All entries were replaced by those of `content`, an id of the journal."""
 
     list: str
     content: int
@@ -359,18 +362,15 @@ class ListReplaced(Struct, frozen=True, tag="list_replaced"):
 
 
 class SealedSecret(Struct, frozen=True, omit_defaults=True):
-    """A webhook's secret, encrypted by the folder's key; it signs before `until` (µs), None for no
-    end."""
+    """A webhook's secret, encrypted with the folder's key; it signs before `until` (µs), None for
+    no end."""
 
     sealed: bytes
     until: int | None = None
 
 
 class DecidedFilter(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The decisions that are meant: of one of these actions, rules and conditions, by their ids.
-
-    Where none is named, any will do.
-    """
+    """A filter of decisions by action, rule and condition id; an empty member matches all."""
 
     action: tuple[Action, ...] = ()
     rule: tuple[str, ...] = ()
@@ -380,8 +380,8 @@ class DecidedFilter(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 class WebhookSet(Struct, frozen=True, tag="webhook_set", omit_defaults=True):
     """Notices of these kinds are sent to `url`, signed with each of `secrets`; none while `paused`.
 
-    A journal of before secrets were sealed has them as text until it is opened. One that a later
-    change of the webhook replaced holds none.
+    Journals of earlier releases have unencrypted secrets, until they are opened. A webhook's former
+    changes have no secrets any more.
     """
 
     url: str
@@ -396,9 +396,10 @@ class WebhookRemoved(Struct, frozen=True, tag="webhook_removed"):
 
 
 class PersonErased(Struct, frozen=True, tag="person_erased"):
-    """What was kept of one person is gone; `person` is the SHA-256, in hex, of the identifier.
+    """One person's data was erased; `person` is the SHA-256, in hex, of the identifier.
 
-    How many payments, events and alerts told of the person, and by list, how many entries went.
+    The numbers of payments, events and alerts that held data of the person, and of removed entries
+    by list.
     """
 
     person: str
@@ -409,10 +410,9 @@ class PersonErased(Struct, frozen=True, tag="person_erased"):
 
 
 class ScorecardShipped(Struct, frozen=True, tag="scorecard_shipped"):
-    """From here on this text decides where the account has published no scorecard of its own.
+    """The shipped scorecard from here on, which decides where the account has published none.
 
-    Fields as those of `VersionStored`: what a release ships, as the first one that came with it
-    checked it.
+    The fields are those of `VersionStored`, as checked by the first release that shipped this text.
     """
 
     name: str
@@ -461,8 +461,8 @@ Change: TypeAlias = (
 
 
 class RecordedChange(Struct, frozen=True):
-    """A change as it stands in the journal: `at` in µs, `by` a key's id or a command, `request` the
-    id of the HTTP request that asked for it.
+    """A change in the journal: `at` in µs, `by` a key's id or a command, `request` the id of the
+    HTTP request that made it.
     """
 
     sequence: int

@@ -1,4 +1,4 @@
-"""Who is judging which payment just now, so that no two people judge one; kept in memory."""
+"""Claims of payments under review, so that no two people review the same one; kept in memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from tollkeeper.engine.instants import HOUR
 
 CLAIM_LASTS = HOUR // 4
-"""How long a payment is somebody's (µs)."""
+"""How long a claim lasts (µs)."""
 MAX_CLAIMS = 10_000
-"""Claims held at once; the oldest make room."""
+"""The most claims at once; the oldest are dropped for new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewClaim:
-    """`by` is judging the payment until `ends_at` (µs)."""
+    """`by` reviews the payment until `ends_at` (µs)."""
 
     by: str
     ends_at: int
@@ -22,17 +22,17 @@ class ReviewClaim:
 
 @dataclass(slots=True)
 class Claims:
-    """By account and payment."""
+    """The claims by account and payment."""
 
-    _held: dict[tuple[int, str], ReviewClaim] = field(default_factory=dict)
+    _claims: dict[tuple[int, str], ReviewClaim] = field(default_factory=dict)
 
     def take(self, account: int, payment: str, by: str, now: int) -> ReviewClaim | None:
-        """The payment is `by`'s from now on, anew if it was; None while it is another's."""
-        held = self._held.pop((account, payment), None)
+        """Claim the payment, or renew the claim; None while somebody else has it."""
+        held = self._claims.pop((account, payment), None)
         if held is not None and held.by != by and now < held.ends_at:
-            self._held[account, payment] = held
+            self._claims[account, payment] = held
             return None
-        if len(self._held) >= MAX_CLAIMS:
-            del self._held[next(iter(self._held))]
-        claim = self._held[account, payment] = ReviewClaim(by, now + CLAIM_LASTS)
+        if len(self._claims) >= MAX_CLAIMS:
+            del self._claims[next(iter(self._claims))]
+        claim = self._claims[account, payment] = ReviewClaim(by, now + CLAIM_LASTS)
         return claim

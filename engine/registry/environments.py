@@ -1,4 +1,4 @@
-"""What an account's programs read beside the payment, from its state and its lists' contents."""
+"""An account's environment (lists, tables, rates, time zone), now and at earlier sequence numbers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tollkeeper.engine.registry.state import Account
 
 
 def account_environment(account: Account, contents: Mapping[str, Contents]) -> Environment:
-    """The account's picture; `contents` are its lists and tables by name.
+    """The account's environment; `contents` are its lists and tables by name.
 
-    Made anew when the account has changed: folding a change of it gives another `Account`.
+    It is computed again when the account has changed: folding a change gives another `Account`.
     """
     return Environment(
         lists={name: held for name, held in contents.items() if isinstance(held, ListContents)},
@@ -31,10 +31,10 @@ def account_environment(account: Account, contents: Mapping[str, Contents]) -> E
 
 
 class PastEnvironments:
-    """What an account had configured when a record arrived, by the record's sequence number.
+    """An account's environment as of a sequence number.
 
-    `now` is what the account has configured, None where that is not in memory; what has changed
-    since a record arrived is looked up in the journal.
+    `now` is the present environment, None where it is not in memory; what has changed since is
+    looked up in the journal.
     """
 
     def __init__(
@@ -52,7 +52,8 @@ class PastEnvironments:
         self._changed = max([account.settings_changed, *changed])
 
     def at(self, sequence: int) -> Environment:
-        """What the record at this sequence number met; as far back as the history is kept."""
+        """The environment that the record at this sequence number was decided in; as far back as
+        the history is kept."""
         now, settings = self._now, self._account.settings
         if now is not None and sequence > self._changed:
             return now
@@ -75,7 +76,7 @@ class PastEnvironments:
 
 
 class PastRates(Mapping[tuple[str, str], int]):
-    """The rates that held at a sequence number, read when the first of them is asked for."""
+    """The rates as of a sequence number, read when the first of them is needed."""
 
     def __init__(self, past_states: PastStates, account: Account, sequence: int) -> None:
         self._past_states = past_states
@@ -83,7 +84,7 @@ class PastRates(Mapping[tuple[str, str], int]):
         self._sequence = sequence
 
     @cached_property
-    def _held_names(self) -> Mapping[tuple[str, str], int]:
+    def _names(self) -> Mapping[tuple[str, str], int]:
         account = self._account
         owner = account.number if account.live is None else account.live
         settings = self._past_states.settings(owner, account.settings_changed)
@@ -91,10 +92,10 @@ class PastRates(Mapping[tuple[str, str], int]):
         return scaled_rates(settings[held - 1][1]) if held else {}
 
     def __getitem__(self, pair: tuple[str, str]) -> int:
-        return self._held_names[pair]
+        return self._names[pair]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._held_names)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._held_names)
+        return len(self._names)

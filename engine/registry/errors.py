@@ -1,4 +1,5 @@
-"""Why an operation refused what was asked; each names the place and says it in one line."""
+"""The reasons why an operation was refused; each violation names the place and says why in one
+line."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from tollkeeper.engine.intake.violations import Violation
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
-    """Nothing was changed; `violations` say why."""
+    """The operation was refused, and nothing was changed; `violations` say why."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__("; ".join(violation.message for violation in violations))
@@ -16,11 +17,11 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
 
 
 class Invalid(Refused):
-    """What was asked breaks rules; all of them are named."""
+    """The request breaks rules; `violations` has all of them."""
 
 
 class Forbidden(Refused):
-    """What was asked is somebody else's to do."""
+    """The requester may not do this."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__([Violation(field, "forbidden", message)])
@@ -32,7 +33,7 @@ class NotFound(Refused):
 
 
 class Conflict(Refused):
-    """What was asked no longer fits what is there."""
+    """The request contradicts the present state."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__([Violation(field, "conflict", message)])

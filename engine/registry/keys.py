@@ -16,23 +16,24 @@ from tollkeeper.engine.registry.state import Account, ApiKey, Configuration
 
 PREFIX = "toll_"
 TEST_PREFIX = "toll_test_"
-"""Tells whoever finds a key that it is a test account's."""
+"""Marks the keys of test accounts, for whoever finds one."""
 MAX_KEY_NAME = 64
 _SECRET_BYTES = 40
 _ID_LENGTH = 8
-# To look the algorithm up takes OpenSSL longer than to hash a key.
+# Looking up the algorithm takes OpenSSL longer than hashing a key.
 _SHA256 = hashlib.sha256()
 # No random part has a dot.
 _NAMED = re.compile(r"(?:[a-z]+_)*([1-9][0-9]{0,2})\.")
 
 
 def shard_mark(shard: int) -> str:
-    """What a secret of a shard's accounts begins with, behind its prefix: nothing for the first's."""
+    """The mark of a shard in the secrets of its accounts, after the prefix; empty for the first
+    shard."""
     return "" if shard == 1 else f"{shard}."
 
 
 def shard_named(secret: str) -> int:
-    """The shard that a key, or another secret, names."""
+    """The shard of the account that a key or another secret belongs to."""
     found = _NAMED.match(secret)
     return 1 if found is None else int(found[1])
 
@@ -45,10 +46,10 @@ def create_key(
     owner: str = "",
     shard: int = 1,
 ) -> tuple[str, KeyCreated]:
-    """The key, to be shown this once, and its creation; `expires_at` in µs, `shard` its journal's.
+    """A new key, which is shown only now, and its creation; `expires_at` in µs.
 
-    Its first eight random characters are its id; 256 bits and more stay secret. `owner` is
-    one of the users, or nobody. Raises `Invalid` with all that is wrong.
+    Its first eight random characters are its id; at least 256 bits stay secret. `owner` is one of
+    the users, or empty. Raises `Invalid` with all violations.
     """
     violations = _check_scopes(scopes)
     if len(name) > MAX_KEY_NAME or not name.isprintable():
@@ -79,10 +80,10 @@ def revoke_key(account: Account, id_: str) -> KeyRevoked:
 
 
 def authenticate(state: Configuration, presented: str, now: int) -> ApiKey | None:
-    """The key that was presented, if it is good at `now` (µs), or None."""
+    """The key that was presented, if it is valid at `now` (µs), else None."""
     hash_ = _hash(presented)
     key = state.keys.get(hash_)
-    # The lookup sees hashes only; comparing again takes constant time.
+    # The look-up sees only hashes; the final comparison takes constant time.
     if key is None or not hmac.compare_digest(key.hash, hash_):
         return None
     return key if _lasts(key, now) else None

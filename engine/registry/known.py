@@ -1,4 +1,4 @@
-"""What an account has for its files to refer to."""
+"""The names that an account's files can refer to."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _COLUMN_TYPES: Mapping[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredNames:
-    """What an account's files can refer to, as it is stored: the published definitions and event
-    types, encoded, and the specs of its lists and tables."""
+    """What an account's files can refer to, as stored: the published definitions and event types,
+    encoded, and the specs of lists and tables."""
 
     programs: tuple[bytes, ...]
     specs: Mapping[str, Spec]
 
 
 def stored_names(account: Account) -> StoredNames:
-    """What `known_names` makes names of."""
+    """The input of `known_names`."""
     versions = [
         active_version(account, kind, name)
         for kind, name in account.files

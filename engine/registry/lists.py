@@ -1,4 +1,4 @@
-"""An account's lists and tables: making them, and changing their entries."""
+"""Create an account's lists and tables, and change their entries."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def find_list(account: Account, name: str) -> ListState:
 
 
 def make_list(account: Account, name: str, spec: Spec) -> ListMade | None:
-    """A new, empty list or table; None when there is one already that serves.
+    """The creation of an empty list or table; None when a suitable one exists.
 
-    A table serves when it has the columns asked for, and perhaps more. Raises `Invalid` for
-    another type than the existing one's.
+    A table is suitable when it has the requested columns, and perhaps more. Raises `Invalid` when
+    the existing one has another type.
     """
     check_name("list.name", name)
     there = account.lists.get(name)
@@ -69,7 +69,7 @@ def make_declared_lists(
 ) -> list[ListMade]:
     """The lists and tables that a program declares and the account does not have yet.
 
-    Raises `Invalid` with all that the account has with another type.
+    Raises `Invalid` with all those that the account has with another type.
     """
     specs: dict[str, Spec] = {use.name: ListSpec(use.type) for use in lists}
     specs |= {use.name: table_spec(use) for use in tables}
@@ -86,12 +86,12 @@ def make_declared_lists(
 
 
 def table_spec(use: TableUse) -> TableSpec:
-    """What a program's declaration of a table asks for."""
+    """The spec of a table that a program declares."""
     return TableSpec(use.by, {name: _column_type(type_) for name, type_ in use.columns.items()})
 
 
 def read_spec(given: Mapping[str, object]) -> Spec:
-    """What `{"type"}` of a list, or `{"by", "columns"}` of a table, asks for.
+    """The spec in `{"type"}` of a list, or `{"by", "columns"}` of a table.
 
     A column's type is a name or an array of strings to choose from. Raises `Invalid`.
     """
@@ -128,10 +128,10 @@ def read_spec(given: Mapping[str, object]) -> Spec:
 def put_entries(
     account: Account, name: str, given: Iterable[object], by: str
 ) -> tuple[EntriesChanged, Addition]:
-    """Adds entries or renews those whose value is there: the change, and what the journal does.
+    """Add entries, or renew those with the same value: the change, and what the journal writes.
 
-    Of two with one value the later counts. Raises `NotFound`, and `Invalid` with all that is
-    wrong, each at its path (`entries[3].columns.asn`).
+    Of two entries with one value the later counts. Raises `NotFound`, and `Invalid` with all
+    violations, each at its path (`entries[3].columns.asn`).
     """
     return addition(name, _read_entries(account, name, given, by))
 
@@ -156,7 +156,7 @@ def _read_entries(
 
 
 def addition(name: str, entries: Sequence[ListEntry]) -> tuple[EntriesChanged, Addition]:
-    """What adds or renews these entries."""
+    """The change that adds or renews these entries, and what the journal writes."""
     values = tuple(entry.value for entry in entries[:MAX_AUDITED_VALUES])
     return EntriesChanged(name, "put", len(entries), values), Addition(name, tuple(entries))
 
@@ -164,9 +164,9 @@ def addition(name: str, entries: Sequence[ListEntry]) -> tuple[EntriesChanged, A
 def remove_entries(
     account: Account, name: str, given: Iterable[object], contents: Contents
 ) -> tuple[EntriesChanged, Removal]:
-    """Removes the entries of these values. `contents` are those that the list has now.
+    """Remove the entries with these values; `contents` are the list's present ones.
 
-    Raises `NotFound` for the list or for values that are not there, `Invalid` for what is none.
+    Raises `NotFound` for the list or for values that are not in it, `Invalid` for invalid values.
     """
     values = _read_values(account, name, given)
     for value, place in values.items():
@@ -177,13 +177,13 @@ def remove_entries(
 
 
 def removal(name: str, values: tuple[str, ...]) -> tuple[EntriesChanged, Removal]:
-    """What removes the entries of these canonical values."""
+    """The change that removes the entries with these canonical values, and what the journal writes."""
     change = EntriesChanged(name, "remove", len(values), values[:MAX_AUDITED_VALUES])
     return change, Removal(name, values)
 
 
 def _read_values(account: Account, name: str, given: Iterable[object]) -> dict[str, int]:
-    """The canonical values, each with its place."""
+    """The canonical values, each with its index in the request."""
     spec = find_list(account, name).spec
     values: dict[str, int] = {}
     violations: list[Violation] = []
@@ -203,9 +203,10 @@ def _read_values(account: Account, name: str, given: Iterable[object]) -> dict[s
 def want_entries(
     account: Account, name: str, action: Literal["put", "remove"], given: Sequence[object]
 ) -> EntriesWanted:
-    """Entries, or the values of those to remove, for another person to approve.
+    """A proposable change of entries.
 
-    Raises what `put_entries` and `remove_entries` do, except for values that are not there.
+    Raises what `put_entries` and `remove_entries` raise, except for values that are not in the
+    list.
     """
     if len(given) > MAX_PROPOSED_ENTRIES:
         message = f"at most {MAX_PROPOSED_ENTRIES} entries are proposed at once"
@@ -221,7 +222,7 @@ def want_entries(
 def make_wanted(
     account: Account, wanted: EntriesWanted, contents: Contents
 ) -> tuple[EntriesChanged, Addition | Removal]:
-    """What puts or removes the entries that somebody asked for. Raises `NotFound`."""
+    """The change that a proposal of entries leads to. Raises `NotFound`."""
     if wanted.action == "put":
         return addition(wanted.list, wanted.entries)
     values = [entry.value for entry in wanted.entries]
@@ -229,9 +230,9 @@ def make_wanted(
 
 
 def check_entries_alone(account: Account) -> None:
-    """Raises `Forbidden` where another person must approve what lists hold.
+    """Raise `Forbidden` where entries need another person's approval.
 
-    A test account has its live one's settings, and nobody to approve.
+    Test accounts never need it: they have nobody to approve.
     """
     if account.settings.approvals.lists and account.live is None:
         raise Forbidden("approval", "another person must approve this: propose it")
@@ -240,7 +241,7 @@ def check_entries_alone(account: Account) -> None:
 def replace_entries(
     account: Account, name: str, content: int, count: int
 ) -> tuple[ListReplaced, Replacement]:
-    """Makes a staged content of `count` entries the list's; raises `NotFound`."""
+    """Replace a list's entries by a staged content of `count` entries; raises `NotFound`."""
     find_list(account, name)
     return ListReplaced(name, content, count), Replacement(name, content)
 

@@ -1,4 +1,4 @@
-"""What was configured at a place of the sequence, folded from the journal's changes."""
+"""The configuration as of an earlier sequence number, folded from the journal's changes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tollkeeper.engine.registry.changes import (
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 
 HELD = 8
-"""So many states are held; none has a list's entries or anything else of a person."""
+"""The most states that are cached; none has a list's entries or other personal data."""
 
 
 class PastStates:
-    """One account's state at a sequence number on disk, by its number and that.
+    """One account's configuration as of a sequence number.
 
-    `settings(account, up_to)` are all the settings it had by a sequence number, with those from
-    which each holds.
+    `settings(account, up_to)` are all settings that it had up to a sequence number, each with the
+    number from which it held.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -33,7 +33,7 @@ class PastStates:
         self.settings = lru_cache(HELD)(self._settings)
 
     def _fold(self, account: int, sequence: int) -> Configuration:
-        """Folded on from rounder sequence numbers, that others share."""
+        """Fold from the cached state at a rounder number, so that neighbours share the work."""
         if sequence == 0:
             return Configuration()
         before = _rounder(sequence)
@@ -54,8 +54,8 @@ class PastStates:
 def recorded_changes(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
     """The changes in entries of kind `change`.
 
-    Raises `Damaged` for one that can't be read, whatever the service does about others: a key that
-    was revoked might be good again.
+    Raises `Damaged` for one that can't be read, whatever the service's policy for damaged entries:
+    without it a revoked key might be valid again.
     """
     for entry in entries:
         try:
@@ -67,7 +67,7 @@ def recorded_changes(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
 
 
 def _rounder(sequence: int) -> int:
-    """Without the last of its digits to the base 256 that is not 0: 0x12300 of 0x12345."""
+    """The number with its last nonzero base-256 digit set to 0: 0x12300 for 0x12345."""
     digit = 0xFF
     while not sequence & digit:
         digit <<= 8

@@ -1,4 +1,4 @@
-"""What an erasure finds of a person, and keeps for the next one should it fail."""
+"""The entries that an erasure finds of a person; kept for the next attempt when it fails."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tollkeeper.engine.journal.entries import Entry
 
 @dataclass(slots=True)
 class PersonEntries:
-    """A person's entries as they were: of each payment the creation and the last update, and of each
-    event what is left, too, by its sequence number.
+    """A person's entries before their erasure: each payment's creation and last update, and each
+    event, before and after, by its sequence number.
 
-    Windows no longer count the payments `uncounted`, count what is left of those `counted`, and of the
-    events `recounted`. With the `emails` this is what an erasure that was cut off leaves to the next.
+    `uncounted` are payments taken out of the windows, `counted` those counted again as erased, and
+    `recounted` events counted as erased. With the `emails`, a second attempt goes on from here.
     """
 
     emails: frozenset[str] = frozenset()

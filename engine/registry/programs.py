@@ -1,9 +1,9 @@
 """A checked program as bytes, so that a stored version loads without being checked again.
 
-What a version means was settled when it was stored. A checker that has become stricter, or a
-grammar with more keywords, never sees it again: loading only rebuilds the nodes of
-`grammar/program.py`. Nodes are kept by their names and fields, so that a node may gain a field
-with a default. In-file tests and what must hold are not kept; they are in the text.
+A version keeps the meaning that it was stored with: later releases, with a stricter checker or more
+keywords, do not check it again. Loading only rebuilds the nodes of `grammar/program.py`. Nodes are
+stored by their names and fields, so that a node may gain a field with a default. In-file tests and
+`must` lines are not part of it; they are in the text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CLASSES = {
 
 
 def encode_program(program: Program) -> bytes:
-    """The program without its tests and promises."""
+    """Encode a program, without its tests and `must` lines."""
     kept = program if isinstance(program, Definitions) else dataclasses.replace(program, tests=())
     if isinstance(kept, Rule):
         kept = dataclasses.replace(kept, promises=())
@@ -44,7 +44,7 @@ def encode_program(program: Program) -> bytes:
 
 
 def decode_program(data: bytes) -> Program:
-    """The program that `encode_program` was given, without its tests."""
+    """The program that was encoded, without its tests and `must` lines."""
     program: Program = _node(msgspec.json.decode(zlib.decompress(data)))
     return program
 

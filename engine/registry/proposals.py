@@ -1,7 +1,7 @@
-"""Changes that wait for another person: proposed, approved or refused, or made alone in need.
+"""Changes that need another person's approval: proposed, approved, refused, or made without it.
 
-A proposal is the change itself. What makes it carries the proposal's number, so that being decided
-and being in force are one entry of the journal.
+A proposal contains the change. The change that is made in the end has the proposal's number, so
+approving a proposal and making its change are one entry of the journal.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from tollkeeper.engine.registry.versions import MAX_REASON
 LASTS: Final = 7 * DAY
 """How long a proposal can be approved (µs)."""
 LONGEST_ALONE: Final = DAY
-"""How long what somebody made alone may last (µs)."""
+"""The longest that a change without approval may last (µs)."""
 MAX_PROPOSALS: Final = 100
 
 
 def propose(
     account: Account, change: Proposable, note: str, backtest: BacktestFigures | None, now: int
 ) -> Proposed:
-    """Raises `Invalid` for a note that says nothing, `Conflict` when too many wait."""
+    """Raises `Invalid` for an empty note, `Conflict` when too many proposals wait."""
     check_live(account)
     _check_reason("note", note)
     if sum(is_waiting(each, now) for each in account.proposals.values()) >= MAX_PROPOSALS:
@@ -50,9 +50,9 @@ def propose(
 
 
 def base_of(account: Account, change: Proposable) -> str:
-    """What the change would take the place of, for a proposal to notice that it is another by now."""
+    """Identifies what the change would replace, so that a proposal can tell when that has changed."""
     if isinstance(change, EntriesWanted):
-        # Entries stand beside others: whatever else the list holds by then, they are as asked for.
+        # Entries do not replace others: the list may change, and the proposal stays valid.
         return f"list {change.list}"
     if isinstance(change, SettingsChanged):
         return repr([getattr(account.settings, name) for name in change.changed])
@@ -69,15 +69,15 @@ def find_proposal(account: Account, number: int) -> Proposal:
 
 
 def is_waiting(proposal: Proposal, now: int) -> bool:
-    """Whether it can still be decided: one made alone waits for a second signature."""
+    """Whether it can still be decided; one made without approval can still be approved."""
     return proposal.state == "alone" or (proposal.state == "waiting" and now < proposal.at + LASTS)
 
 
 def check_approval(account: Account, number: int, by: str, now: int) -> Proposal:
     """The proposal that `by` may approve now.
 
-    Raises `NotFound`, `Conflict` for one that is decided, over or void, and `Forbidden` unless `by`
-    is a user who did not propose it, and whom who proposed it never made a link for.
+    Raises `NotFound`, `Conflict` for one that is decided, expired or void, and `Forbidden` unless
+    `by` is a user who did not propose it and for whom its author never made a sign-in link.
     """
     proposal = _waiting(account, number, now)
     person = person_of(account, by)
@@ -87,8 +87,8 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     proposer = origin_of(account, proposal.by)
     if person == proposer:
         raise Forbidden("approval", "another person approves than the one who proposed")
-    if proposer in _able_to_be(account, person):
-        # With the link they could have signed in as that person, and have made them a key.
+    if proposer in _possible_impersonators(account, person):
+        # With such a link the author could have signed in as that person.
         message = f"who proposed made a link that signs `{person}` in: another person approves"
         raise Forbidden("approval", message)
     change = proposal.change
@@ -103,8 +103,8 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     return proposal
 
 
-def _able_to_be(account: Account, person: str) -> set[str]:
-    """Who made a link for the person, or for one who did, and so on."""
+def _possible_impersonators(account: Account, person: str) -> set[str]:
+    """Everybody who made a link for the person, or for somebody who did, and so on."""
     found: set[str] = set()
     asked = [person]
     while asked:
@@ -123,9 +123,9 @@ def refuse_proposal(account: Account, number: int, reason: str, now: int) -> Pro
 def check_alone(
     account: Account, number: int, until: int, reason: str, now: int
 ) -> Activated | EntriesWanted:
-    """The change that somebody makes alone, in need, until a time within a day.
+    """The proposed change, to be made without approval until a time within a day.
 
-    Raises `NotFound`, `Conflict`, and `Invalid` with all that is wrong.
+    Raises `NotFound`, `Conflict`, and `Invalid` with all violations.
     """
     proposal = _waiting(account, number, now)
     _check_reason("reason", reason)
@@ -145,7 +145,7 @@ def check_alone(
 
 
 def is_in_force(account: Account, proposal: Proposal) -> bool:
-    """Whether what was made alone still decides."""
+    """Whether the change was made without approval and is still active."""
     change = proposal.change
     if proposal.state != "alone" or not isinstance(change, Activated):
         return False
@@ -156,9 +156,9 @@ def is_in_force(account: Account, proposal: Proposal) -> bool:
 def put_alone(
     wanted: EntriesWanted, contents: Contents, until: int, now: int
 ) -> tuple[EntriesChanged, Addition]:
-    """What puts the entries until a time (µs), or their own end.
+    """The change that puts entries until a time (µs), or their own expiry if earlier.
 
-    Raises `Conflict` where one stands already, which would end with it.
+    Raises `Conflict` when one of the values is in the list already: it would expire too.
     """
     for entry in wanted.entries:
         held = held_entry(contents, entry.value)
@@ -174,8 +174,8 @@ def put_alone(
 def withdraw_alone(
     proposal: Proposal, wanted: EntriesWanted, contents: Contents, now: int
 ) -> tuple[EntriesChanged, Removal] | None:
-    """What removes the entries that were put alone and still stand as they were put; None where none
-    does.
+    """The change that removes the entries that were put without approval and have not changed
+    since; None when there are none.
     """
     if proposal.until is None or proposal.until <= now:
         return None

@@ -1,6 +1,6 @@
-"""What people may do: roles, each a set of scopes (docs/console.md, "People").
+"""Roles: what users may do, each a set of scopes (docs/console.md, "People").
 
-Duties are apart: who manages users publishes nothing, and who publishes manages no users.
+Duties are separated: no role both manages users and publishes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ROLES: Final[Mapping[Role, frozenset[NarrowScope]]] = {
     "auditor": _VIEWER | _scopes("audit:read"),
     "admin": _VIEWER | _scopes("audit:read", "users:read", "users:write", "people:write"),
 }
-"""Each role and its scopes, from the least to the most trusted with decisions, then those beside."""
+"""Each role and its scopes: first those that decide more and more, then the others."""
 
 OF_MERCHANTS: Final = _scopes("payments:read", "personal:read", "labels:write", "lists:read")
-"""What a user who sees some merchants alone may have of a role: all else tells of others too. Of the
-lists they read those that the account shows them.
+"""The scopes that a user limited to some merchants may have; all others would show other merchants'
+data. They may read the lists in `merchant_lists` of the settings.
 """
 
 ROLE_NAMES: Final[tuple[Role, ...]] = get_args(Role)

@@ -1,6 +1,6 @@
-"""What keys may do: scopes, and bundles of them under one name (docs/api.md, "Authentication").
+"""Scopes: what keys may do, and named bundles of scopes (docs/api.md, "Authentication").
 
-No scope contains another: a shop's backend that only creates payments cannot read any back.
+No scope includes another: a shop's backend that only creates payments can't read any back.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ BUNDLES: Final[Mapping[Bundle, frozenset[NarrowScope]]] = {
     "rules": _RULES,
     "admin": frozenset(SCOPES),
 }
-"""The scopes that stand behind one name."""
+"""Each bundle and its scopes."""
 
 KEY_SCOPES: Final[tuple[KeyScope, ...]] = get_args(KeyScope)
-"""Whatever a key can be given."""
+"""Everything that a key can be given: scopes and bundles."""
 
 
 def granted_scopes(scopes: Iterable[KeyScope]) -> frozenset[NarrowScope]:
-    """All that a key with these scopes and bundles may do."""
+    """The scopes of a key, with its bundles resolved."""
     given: set[NarrowScope] = set()
     for scope in scopes:
         match scope:

@@ -1,6 +1,6 @@
-"""Sessions: a sign-in is a key with an owner and an end, which the journal has by its hash.
+"""Sessions: a sign-in works like a key with an owner and an end; the journal has its hash.
 
-A start of the service finds them there. Links, and when a session was last used, are in memory.
+So sessions survive a restart. Links, and when a session was last used, are only in memory.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ LONGEST_SESSION = 12 * HOUR
 LONGEST_IDLE = HOUR // 2
 """How long a session lasts with no request (µs)."""
 LINK_LASTS = HOUR // 6
-"""How long a link may be followed (µs)."""
+"""How long a link is valid (µs)."""
 MAX_LINKS = 10_000
-"""Links held at once; the account that has most of them makes room, by the one that was made first."""
+"""The most links at once; beyond it, the account with most of them loses its oldest."""
 _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class SignInGrant:
-    """Whom a sign-in lets in: a user when `parent` and `scopes` are None, whoever holds the key of
-    the id `parent`, or an owner with `scopes`.
+    """Who signs in: the holder of the key with the id `parent`, an owner with `scopes`, or, with
+    both None, the user `owner`.
     """
 
     account: int
@@ -43,9 +43,9 @@ class SignInGrant:
 
 @dataclass(slots=True)
 class Sessions:
-    """What is known of sessions beyond the journal, by the SHA-256 of what the person holds.
+    """What is in memory about sessions and links, by the SHA-256 of their secret.
 
-    `began_at` (µs) is when the service started: no session was idle before. `shard` is the journal's.
+    `began_at` (µs) is the service's start: sessions count as used then. `shard` is the journal's.
     """
 
     began_at: int = 0
@@ -56,7 +56,7 @@ class Sessions:
     def make_link(
         self, account: int, owner: str, scopes: Sequence[KeyScope] | None, now: int
     ) -> str:
-        """A code that signs `owner` in once, within `LINK_LASTS`; a user where `scopes` is None."""
+        """A code that signs `owner` in once, within `LINK_LASTS`; `scopes` is None for a user."""
         code = shard_mark(self.shard) + secrets.token_urlsafe(_SECRET_BYTES)
         if len(self._links) >= MAX_LINKS:
             fullest = most_frequent(held.account for held, _ in self._links.values())
@@ -67,13 +67,14 @@ class Sessions:
         return code
 
     def follow_link(self, code: str, now: int) -> SignInGrant | None:
-        """Whom a code that was not used before lets in, None for any other."""
+        """Use a code up; returns who signs in, None for an unknown or used code."""
         link, ends_at = self._links.pop(hash_of(code), (None, 0))
         return link if now < ends_at else None
 
     def find(self, state: Configuration, presented: str, now: int) -> tuple[Session, ApiKey] | None:
-        """The session that was presented, kept from going idle, and what it may do now, in the form
-        of a key; None when it is over.
+        """The session with this secret, and its scopes as an `ApiKey`; None when it has ended.
+
+        Counts as a use of the session.
         """
         hash_ = hash_of(presented)
         session = state.sessions.get(hash_)
@@ -90,7 +91,7 @@ class Sessions:
 
 
 def begin_session(sign_in: SignInGrant, now: int, shard: int = 1) -> tuple[str, SessionStarted]:
-    """What the person's browser is to hold, and the session's beginning."""
+    """The secret for the person's browser, and the change that starts the session."""
     secret = SESSION_PREFIX + shard_mark(shard) + secrets.token_urlsafe(_SECRET_BYTES)
     started = SessionStarted(
         hash_of(secret), sign_in.owner, now + LONGEST_SESSION, sign_in.parent, sign_in.scopes
@@ -99,7 +100,7 @@ def begin_session(sign_in: SignInGrant, now: int, shard: int = 1) -> tuple[str, 
 
 
 def key_of_session(state: Configuration, session: Session | SignInGrant, now: int) -> ApiKey | None:
-    """What it may do now; None when its account, user or key is not good any more."""
+    """The session's present scopes as an `ApiKey`; None when its account, user or key is gone."""
     account = state.accounts.get(session.account)
     if account is None:
         return None

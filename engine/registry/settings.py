@@ -1,4 +1,4 @@
-"""An account's settings: what may be asked for, how it is shown, what follows from it."""
+"""An account's settings: validated, shown, and converted for use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_CHARGEBACK = 10**7
 HUNDREDTHS = 100
 BASIS_POINTS = 10_000
 _DECIDING = ("thresholds", "default_rule", "holdout")
-"""Settings that decide payments, and are guarded with the thresholds."""
+"""Settings that affect decisions; they need the approval that thresholds need."""
 
 # More digits than `_DECIMAL` takes, so that nothing is rounded away unseen.
 _EXACT = Context(prec=200)
@@ -54,11 +54,11 @@ _Report: TypeAlias = Callable[[str, ViolationType, str], None]
 
 
 def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsChanged | None:
-    """The settings after what was asked; None when that changes nothing.
+    """The change to the requested settings; None when nothing changes.
 
-    `asked` has the form that `show_settings` gives. A member left out keeps its value; one that
-    no setting has is refused, and so is null where it is not the setting's default. Numbers may be
-    `Decimal`. Raises `Invalid` with all violations, each at its path from `account`.
+    `asked` has the form that `show_settings` gives. A member left out keeps its value; an unknown
+    one is refused, and so is null unless it is the setting's default. Numbers may be `Decimal`.
+    Raises `Invalid` with all violations, each at its path from `account`.
     """
     violations: list[Violation] = []
 
@@ -76,9 +76,9 @@ def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsCh
 
 
 def check_settings_alone(account: Account, change: SettingsChanged) -> None:
-    """Raises `Forbidden` for what another person must approve first.
+    """Raise `Forbidden` for a change that needs another person's approval.
 
-    Whoever could alone lift the rule of four eyes would not be bound by it.
+    That includes changing which changes need approval.
     """
     approvals = account.settings.approvals
     guarded = {*_DECIDING} if approvals.thresholds else set()
@@ -90,20 +90,20 @@ def check_settings_alone(account: Account, change: SettingsChanged) -> None:
 
 
 def show_settings(settings: AccountSettings) -> dict[str, Any]:
-    """The settings as people write them: thresholds, costs and the hold-out's percent as decimals,
+    """The settings in the API's form: thresholds, costs and the hold-out's percent as numbers,
     rates as decimal text.
     """
     shown: dict[str, Any] = msgspec.to_builtins(settings)
-    shown["thresholds"] = _divided(settings.thresholds, HUNDREDTHS)
+    shown["thresholds"] = _as_numbers(settings.thresholds, HUNDREDTHS)
     shown["costs"] = {
-        **_divided(settings.costs, BASIS_POINTS),
+        **_as_numbers(settings.costs, BASIS_POINTS),
         "chargeback": settings.costs.chargeback / HUNDREDTHS,
     }
     shown["holdout"]["percent"] /= HUNDREDTHS
     return shown
 
 
-def _divided(of: msgspec.Struct, scale: int) -> dict[str, float]:
+def _as_numbers(of: msgspec.Struct, scale: int) -> dict[str, float]:
     return {name: value / scale for name, value in msgspec.structs.asdict(of).items()}
 
 
@@ -117,7 +117,7 @@ def scaled_rates(settings: AccountSettings) -> dict[tuple[str, str], int]:
 
 
 def account_limits(settings: AccountSettings, limits: Limits) -> Limits:
-    """The bounds of the account's payments: the operator's, with the account's own settings."""
+    """The limits for the account's payments: the operator's, with the account's own settings."""
     extra = settings.extra_codes
     return msgspec.structs.replace(
         limits,
@@ -239,23 +239,23 @@ def _rate(price: object, path: str, report: _Report) -> str:
 
 
 def _exact(value: float | Decimal) -> Decimal:
-    # A double means the shortest decimal that reads as it, the one that was written.
+    # A double stands for the shortest decimal that reads as it: the one that was written.
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
 def _retention_days(_account: Account, asked: Mapping[str, object], report: _Report) -> int:
-    return _whole(asked["retention_days"], "retention_days", 1, MAX_RETENTION_DAYS, report)
+    return _whole_number(asked["retention_days"], "retention_days", 1, MAX_RETENTION_DAYS, report)
 
 
 def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: _Report) -> int:
-    return _whole(asked["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
+    return _whole_number(asked["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
 
 
 _SMALL = 1e15
-"""What is larger is a whole number too, and none that a setting has."""
+"""Larger numbers are whole too, but no setting takes them."""
 
 
-def _whole(value: object, path: str, low: int, high: int, report: _Report) -> int:
+def _whole_number(value: object, path: str, low: int, high: int, report: _Report) -> int:
     if isinstance(value, float | Decimal) and -_SMALL < value < _SMALL and value % 1 == 0:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -361,7 +361,7 @@ def _report_type(path: str, value: object, message: str, report: _Report) -> Non
 def _refuse_others(
     given: Mapping[str, object], known: Collection[str], at: str, report: _Report
 ) -> None:
-    """A setting that is misspelt must not pass unseen."""
+    """Report unknown members, so that a misspelt setting is not ignored silently."""
     for name in given:
         if name not in known:
             shown = printable_name(name)

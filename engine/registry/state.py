@@ -1,5 +1,5 @@
-"""What is configured at one sequence number of the journal: frozen, and folded from the changes
-before it.
+"""The configuration as of one sequence number of the journal: immutable, folded from the changes up
+to it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tollkeeper.engine.registry.roles import OF_MERCHANTS, Role
 from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted_scopes
 
 MAX_SESSIONS = 10_000
-"""Sessions open at once; the account that has most of them makes room, by the one that began first."""
+"""The most open sessions; beyond it, the account with most of them loses its oldest."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """`granted` is all that its `scopes` let it do; `owner` is the user who answers for it, if any.
-    Where `merchants` names any, those of its owner, it reads what is of these alone.
+    """`granted` are its `scopes` with bundles resolved; `owner` is the user responsible for it, if
+    any. With `merchants`, which are its owner's, it reads only what belongs to these.
 
     Times in µs; `expires_at` and `revoked_at` are None while there is no end.
     """
@@ -47,7 +47,7 @@ class ApiKey:
 class AccountUser:
     """A person who may sign in; `since` (µs) and `set_by` are of the last change of the role.
 
-    With `merchants`, they see what is of these alone.
+    With `merchants`, they see only what belongs to these.
     """
 
     name: str
@@ -59,8 +59,8 @@ class AccountUser:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A sign-in of `owner`, good before `ends_at` (µs): what it may do is said by the key `parent`, by
-    `scopes`, or, where both are None, by the role of the user.
+    """A sign-in of `owner`, valid before `ends_at` (µs). Its scopes are those of the key `parent`,
+    or `scopes`, or, with both None, those of the user's role.
     """
 
     account: int
@@ -78,7 +78,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One immutable version of a file, `VersionStored` with when (µs) and by whom."""
+    """One immutable version of a file: `VersionStored` with the time (µs) and the author."""
 
     kind: c.ProgramKind
     name: str
@@ -94,7 +94,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """From `applies_from` (µs) on, version `number` is in force."""
+    """Version `number` applies from `applies_from` (µs) on."""
 
     applies_from: int
     number: int
@@ -109,11 +109,11 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """All versions of one name, `versions[n - 1]` being version n, and which of them count.
+    """All versions of one file, `versions[n - 1]` being version n, and which of them are in use.
 
     `active` is the last one activated, None when the name is not published. `activations` are
     those since it was last unpublished, in the order of the journal. At `until` (µs), None for no
-    end, `former` is active again, or nothing where that is None.
+    end, `former` becomes active again; when that is None, the name is unpublished.
     """
 
     versions: tuple[Version, ...] = ()
@@ -130,10 +130,10 @@ ProposalState: TypeAlias = Literal["waiting", "approved", "refused", "alone"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change that one person proposed; `alone` is one that was made before anybody approved it.
+    """A proposed change; the state `alone` means that it was made without approval.
 
-    Times in µs; `decided_by`, `decided_at` and `reason` are of the last decision about it, `until` the
-    end of entries that were put alone.
+    Times in µs; `decided_by`, `decided_at` and `reason` are of the last decision about it; `until`
+    is when entries that were put without approval expire.
     """
 
     number: int
@@ -152,7 +152,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class AlertMark:
-    """What somebody did about an alert, last; `at` in µs, None while nobody did anything."""
+    """The state of an alert; `by` and `at` (µs) are of its last change, None before the first."""
 
     state: c.AlertState
     by: str | None
@@ -162,7 +162,8 @@ class AlertMark:
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """A list or table: what it is, the journal's content id, and where it last changed.
+    """A list or table: its spec, the journal's id of its content, and the sequence number of its
+    last change.
 
     `content` is 0 until the entries are first replaced as a whole.
     """
@@ -174,9 +175,10 @@ class ListState:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where notices are sent. `kinds` are those it wants, each from a sequence number on.
+    """An address that notices are sent to; `kinds` are those it gets, each from a sequence number
+    on.
 
-    `changed` is the sequence number of the change that made it what it is.
+    `changed` is the sequence number of its last change.
     """
 
     url: str
@@ -189,16 +191,16 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`keys` by id, revoked ones included. `suspended_at` (µs) is None while requests may come, and
-    `suspended_by` says who prevents them. `shipped` is the scorecard, as version 0, that decides
-    where `files` has none; None in an account that an older release made, until it is opened.
+    """`keys` by id, revoked ones included. `suspended_at` (µs) and `suspended_by` are None unless
+    the account is suspended. `shipped` is the scorecard, as version 0, that decides where `files`
+    has none; None in an account that an older release made, until it is opened.
 
     `test` is the number of its test account, `live` that of the account whose test account it is.
     A test account has the files, the settings and the shipped scorecard of its live one, and is
     suspended with it. `settings_changed` is the sequence number from which its settings hold.
 
-    `link_makers` are the users and keys that ever made links by which a user could be signed in, by
-    the user's name, which may be given again.
+    `link_makers` are, by user name, the users and keys that ever made sign-in links for it; they
+    stay when the user is removed, as the name may be given again.
     """
 
     number: int
@@ -224,7 +226,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class DeletedAccount:
-    """What is kept of an account that is gone; times in µs."""
+    """What is kept of a deleted account; times in µs."""
 
     number: int
     name: str
@@ -235,9 +237,9 @@ class DeletedAccount:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """`sequence` is that of the last change folded in. `keys` are those that were not revoked, by
-    hash; `sessions` those that nobody ended, by theirs. `deleted` are accounts that are gone, by
-    their numbers, which are not given again.
+    """`sequence` is that of the last change folded in. `keys` are those not revoked, by hash;
+    `sessions` those not ended, by hash. `deleted` are the deleted accounts by their numbers, which
+    are never reused.
     """
 
     sequence: int = 0
@@ -307,7 +309,7 @@ _SHARED = ("files", "settings", "settings_changed", "shipped", "suspended_at", "
 
 
 def _share(live: Account, test: Account) -> Account:
-    """The test account, with what it shares with its live one."""
+    """The test account, with the files and settings of its live account."""
     if all(getattr(test, name) is getattr(live, name) for name in _SHARED):
         return test
     return replace(test, **{name: getattr(live, name) for name in _SHARED})
@@ -333,7 +335,7 @@ def _fold_keys(
 def _fold_sessions(
     sessions: Mapping[bytes, Session], recorded: c.RecordedChange
 ) -> Mapping[bytes, Session]:
-    """Those that are open: a session ends with the key or the user that it came from."""
+    """The open sessions after a change; a session ends with its key or its user."""
     number, change = recorded.account, recorded.change
     match change:
         case c.SessionStarted():
@@ -369,7 +371,7 @@ def _fold_sessions(
 
 
 def most_frequent(accounts: Iterable[int]) -> int:
-    """The account that is there most often, which makes room for others."""
+    """The account that occurs most often."""
     return Counter(accounts).most_common(1)[0][0]
 
 
@@ -431,7 +433,7 @@ def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
 
 
 def _fold_work(account: Account, recorded: c.RecordedChange) -> Account:
-    """What people have to decide and did: proposals, and what became of alerts."""
+    """Fold the changes of proposals and of alerts' states."""
     change = recorded.change
     state: ProposalState
     reason = ""
@@ -495,7 +497,7 @@ def _fold_work(account: Account, recorded: c.RecordedChange) -> Account:
 
 
 def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
-    """Who may ask: keys, users, and links that sign users in."""
+    """Fold the changes of keys, users and sign-in links."""
     change = recorded.change
     match change:
         case c.KeyCreated():
@@ -535,7 +537,7 @@ def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
 
 
 def _limit_key(key: ApiKey, merchants: tuple[str, ...]) -> ApiKey:
-    """The key of an owner who sees these merchants alone, none for all."""
+    """The key, limited to these merchants; empty for no limit."""
     if key.merchants == merchants:
         return key
     granted = granted_scopes(key.scopes)
@@ -545,7 +547,8 @@ def _limit_key(key: ApiKey, merchants: tuple[str, ...]) -> ApiKey:
 
 
 def _note_link(account: Account, user: str, by: str) -> Account:
-    """Whoever has the journal's folder may act as anybody anyway: their links are not noted."""
+    """Record who made a sign-in link. Links made by commands are not recorded: who can run commands
+    on the folder can act as anybody anyway."""
     if by not in account.users and by not in account.keys:
         return account
     makers = account.link_makers.get(user, frozenset()) | {by}
@@ -561,7 +564,7 @@ def _fold_lineage(lineage: Lineage, recorded: c.RecordedChange) -> Lineage:
         case c.Activated():
             applies_from = recorded.at if change.applies_from is None else change.applies_from
             activation = Activation(applies_from, change.number)
-            # What was itself to end is nothing to go back to.
+            # A version that was to end itself is not returned to.
             lasting = lineage.active if lineage.until is None else lineage.former
             return replace(
                 lineage,

@@ -1,6 +1,6 @@
-"""Versions on trial: a shadow decides beside the active one, a rollout decides for a part.
+"""Trials: a shadow is evaluated beside the active version, a rollout decides part of the payments.
 
-Only what decides, a rule or a scorecard, can be on trial.
+Only rules and scorecards can be on trial.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def shadow_version(account: Account, kind: Decider, name: str) -> Version | None
 def set_rollout(
     account: Account, kind: Decider, name: str, number: int, percent: int, by: str
 ) -> RolloutSet:
-    """Gives `percent` (0 to 100) of a published name's payments version `number`.
+    """Let version `number` decide `percent` (0 to 100) of a published name's payments.
 
     Raises `NotFound`, `Invalid`, and `Conflict` for a name that is not published.
     """

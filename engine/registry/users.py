@@ -1,4 +1,4 @@
-"""The people of an account: each has a name, as the audit shows it, and a role."""
+"""The users of an account: each has a role, and a name that the audit log shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tollkeeper.engine.registry.state import Account, AccountUser, ApiKey
 
 MAX_USERS = 1000
 MAX_MERCHANTS = 100
-"""How many merchants a user who does not see all may see."""
+"""The most merchants that a limited user may see."""
 _LONGEST_MERCHANT = 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9.-]{1,190})?")
 
@@ -23,14 +23,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9.-]{1,190})?")
 def set_user(
     account: Account, name: str, role: str, merchants: tuple[str, ...] | None = None
 ) -> UserSet | None:
-    """A new user, or another role for one who is there; None when that changes nothing.
+    """Add or change a user; None when that changes nothing.
 
-    `merchants` are those that the user sees, none for all; None leaves them as they were. Raises
-    `Invalid` with all that is wrong, `Conflict` when there are too many.
+    `merchants` are those that the user sees, empty for all; None leaves them as they were. Raises
+    `Invalid` with all violations, `Conflict` when there are too many users.
     """
     check_live(account)
     violations = []
-    # A user's name stands in the audit where a key's id does.
+    # The audit log shows users' names and keys' ids in the same place.
     if not _NAME.fullmatch(name) or name.startswith(PREFIX):
         message = "a user's name is an address of e-mail, or letters, digits, `.`, `_`, `+` and `-`"
         violations.append(Violation("user.name", "invalid_format", message))
@@ -76,7 +76,7 @@ def find_user(account: Account, name: str) -> AccountUser:
 
 
 def key_of_user(account: Account, user: AccountUser) -> ApiKey:
-    """What a session of the user may do now, in the form of a key."""
+    """The present scopes of a user's session, as an `ApiKey`."""
     scopes = ROLES[user.role]
     if user.merchants:
         scopes &= OF_MERCHANTS
@@ -94,13 +94,13 @@ def key_of_user(account: Account, user: AccountUser) -> ApiKey:
 
 
 def person_of(account: Account, author: str) -> str:
-    """Who stands behind an author of a change: a key's owner, for a key; else the author."""
+    """The person behind the author of a change: for a key, its owner; else the author."""
     key = account.keys.get(author)
     return author if key is None or not key.owner else key.owner
 
 
 def origin_of(account: Account, author: str) -> str:
-    """Who answers for an author in the end: for a key that nobody answers for, whoever made it."""
+    """The person responsible for an author: for a key without an owner, whoever made it."""
     while (key := account.keys.get(author)) is not None:
         author = key.owner or key.created_by
     return author

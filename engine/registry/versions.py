@@ -1,7 +1,7 @@
-"""Versions of rules, scorecards, event types and definitions, and which of them is in force.
+"""Versions of rules, scorecards, event types and definitions, and which of them is active.
 
 A version is immutable, numbered from 1 for its kind and name. Storing one never changes what is
-in force; activating does, and so rolls back as well.
+active; activating one does, which is also how to roll back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def program_kind(program: Program) -> ProgramKind:
 
 
 def file_checksum(text: str, uses: Mapping[str, str]) -> str:
-    """SHA-256, in hex, of a text and of the definitions it takes in."""
+    """SHA-256, in hex, of a text and of the definitions it imports."""
     digest = hashlib.sha256()
     for part in (text, *(part for name in sorted(uses) for part in (name, uses[name]))):
         digest.update(hashlib.sha256(part.encode()).digest())
@@ -49,7 +49,7 @@ def file_checksum(text: str, uses: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EncodedFile:
-    """What a file declares, and its program as a version keeps it."""
+    """The kind and name that a file declares, and its encoded program."""
 
     kind: ProgramKind
     name: str
@@ -70,8 +70,8 @@ def store_version(
 ) -> Version | VersionStored:
     """The next version of a file with this text.
 
-    Gives the newest version again when its text and uses are the same. `expected` is the newest
-    version that the author knew of, 0 for none: raises `Conflict` when there is another by now.
+    Returns the newest version when its text and uses are the same. `expected` is the newest version
+    that the author knew of, 0 for none: raises `Conflict` when there is a newer one.
     """
     versions = account.files.get((file.kind, file.name), Lineage()).versions
     sum_ = file_checksum(text, uses)
@@ -110,7 +110,7 @@ def find_version(account: Account, kind: ProgramKind, name: str, number: int) ->
 
 
 def find_shipped(account: Account, kind: ProgramKind, name: str) -> Version:
-    """The version 0 that ships with the service, of the scorecard. Raises `NotFound`."""
+    """The shipped scorecard, which is version 0. Raises `NotFound`."""
     shipped = shipped_version(account, kind, name)
     if shipped is None:
         raise NotFound("version", f"{NOUNS[kind]} `{name}` has no version 0")
@@ -118,14 +118,14 @@ def find_shipped(account: Account, kind: ProgramKind, name: str) -> Version:
 
 
 def shipped_version(account: Account, kind: ProgramKind, name: str) -> Version | None:
-    """The version 0, which ships with the service, of the scorecard; None of another file."""
+    """The shipped scorecard, which is version 0; None for other files."""
     shipped = account.shipped
     named = shipped is not None and (shipped.kind, shipped.name) == (kind, name)
     return shipped if named else None
 
 
 def lineages_of(account: Account, kind: ProgramKind) -> dict[str, Lineage]:
-    """The files of a kind by name; the scorecard that ships is there also without an own version."""
+    """The files of a kind by name, always including the shipped scorecard."""
     found = {name: lineage for (of, name), lineage in account.files.items() if of == kind}
     shipped = account.shipped
     if shipped is not None and shipped.kind == kind:
@@ -142,16 +142,16 @@ def active_version(account: Account, kind: ProgramKind, name: str) -> Version | 
 
 
 def was_active(account: Account, version: Version) -> bool:
-    """Whether it has been in force since its name was last published."""
+    """Whether the version was activated since its name was last unpublished."""
     lineage = find_lineage(account, version.kind, version.name)
     return any(each.number == version.number for each in lineage.activations)
 
 
 def version_in_force(lineage: Lineage, at: int) -> Version | None:
-    """The version in force at `at` (µs): of an event type, by the event's own timestamp.
+    """The version that applies at `at` (µs); for an event type, the event's own timestamp.
 
-    An activation rules from its time on and ends those before it that would begin later. Before
-    the first one its version holds as well, None when the name is not published.
+    An activation applies from its time on, and cancels earlier ones that would begin later. The
+    first one also applies before its time. None when the name is not published.
     """
     if not lineage.activations:
         return None
@@ -163,16 +163,16 @@ def version_in_force(lineage: Lineage, at: int) -> Version | None:
 
 
 def check_publish_alone(account: Account) -> None:
-    """Raises `Forbidden` where another person must approve what is published."""
+    """Raise `Forbidden` where publications need another person's approval."""
     if account.settings.approvals.publish:
         raise Forbidden("approval", "another person must approve this: propose it")
 
 
 class Terms(Struct, frozen=True):
-    """On what terms a version is published.
+    """The terms of a publication.
 
-    `applies_from` (µs) is the time from which an event type's version is in force; `untested` says
-    that its tests were not asked; at `until` (µs) what was active for good is active again.
+    `applies_from` (µs) is the time from which an event type's version applies; `untested` says that
+    its tests were skipped; at `until` (µs) the version that was active without an end returns.
     """
 
     applies_from: int | None = None
@@ -187,9 +187,10 @@ FOR_GOOD: Final = Terms()
 def activate(
     account: Account, kind: ProgramKind, name: str, number: int, terms: Terms = FOR_GOOD
 ) -> Activated:
-    """Publishes a version or rolls back to it.
+    """Publish a version or roll back to it.
 
-    Raises `NotFound`, `Invalid`, and `Conflict` for an end of what is active for good.
+    Raises `NotFound`, `Invalid`, and `Conflict` for an `until` on the version that is active
+    without an end.
     """
     find_version(account, kind, name, number)
     lineage = find_lineage(account, kind, name)
@@ -214,7 +215,7 @@ def activate(
 
 
 def end_publication(account: Account, kind: ProgramKind, name: str) -> Activated | Deactivated:
-    """What makes the former version active again, now that its successor's time is over."""
+    """The change that makes the former version active again when a publication ends."""
     former = find_lineage(account, kind, name).former
     if former is None:
         return Deactivated(kind, name, ended=True)
@@ -222,7 +223,7 @@ def end_publication(account: Account, kind: ProgramKind, name: str) -> Activated
 
 
 def deactivate(account: Account, kind: ProgramKind, name: str) -> Deactivated:
-    """Unpublishes; raises `NotFound`, also for a name that is not published."""
+    """Unpublish a file. Raises `NotFound`, also for a name that is not published."""
     if find_lineage(account, kind, name).active is None:
         raise NotFound("name", f"{NOUNS[kind]} `{name}` is not published")
     return Deactivated(kind, name)

@@ -1,4 +1,4 @@
-"""Where an account's notices are sent."""
+"""Webhooks: the addresses that an account's notices are sent to."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MAX_URL = 2048
 MIN_SECRET = 16
 MAX_SECRET = 256
 MAX_FILTERED = 20
-"""How many rules, and how many conditions, a webhook's filter names at most."""
+"""The most rules, and the most conditions, in a webhook's filter."""
 OVERLAP: Final = DAY
 LONGEST_OVERLAP: Final = 7 * DAY
-"""How long (µs) a secret that was replaced still signs: as a rule, and at most."""
+"""How long (µs) a replaced secret still signs: by default, and at most."""
 _MADE = "whsec_"
 _SECRET_BYTES = 32
 
@@ -39,7 +39,7 @@ SealSecret: TypeAlias = Callable[[str], bytes]
 
 
 class WebhookAsked(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a webhook shall be; what is left out stays as it is, or is as usual in a new one."""
+    """A webhook to set; members left out keep their value, or have the default in a new one."""
 
     url: Annotated[str, Meta(examples=["https://shop.example/notices"])]
     secrets: tuple[str, ...] | None = None
@@ -49,9 +49,9 @@ class WebhookAsked(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def set_webhook(account: Account, asked: WebhookAsked, seal: SealSecret) -> WebhookSet:
-    """Sends notices to an address, signed with one secret, or two while one replaces the other.
+    """Set a webhook; its notices are signed with one secret, or two while one replaces the other.
 
-    A new webhook wants alerts unless it says what. Raises `Invalid` with all that is wrong.
+    A new webhook gets alerts unless `kinds` says otherwise. Raises `Invalid` with all violations.
     """
     known = account.webhooks.get(asked.url)
     violations = [*_check_url(asked.url), *_check_secrets(asked), *_check_wants(asked)]
@@ -75,9 +75,9 @@ def set_webhook(account: Account, asked: WebhookAsked, seal: SealSecret) -> Webh
 def rotate_secret(
     webhook: Webhook, secret: str, seal: SealSecret, ends: int, now: int
 ) -> WebhookSet:
-    """Signs with a new secret, and with the one before it until `ends`; times in µs.
+    """Sign with a new secret, and with the former one as well until `ends`; times in µs.
 
-    Raises `Invalid` for a secret that is none.
+    Raises `Invalid` for an invalid secret.
     """
     if not MIN_SECRET <= len(secret) <= MAX_SECRET:
         raise Invalid([_bad_secret("secret.value")])
@@ -101,7 +101,7 @@ def remove_webhook(account: Account, url: str) -> WebhookRemoved:
 
 
 def as_set(webhook: Webhook) -> WebhookSet:
-    """The change that makes the webhook what it is."""
+    """The change that sets the webhook as it is."""
     return WebhookSet(
         webhook.url, webhook.secrets, tuple(webhook.kinds), webhook.only, webhook.paused
     )
@@ -117,7 +117,7 @@ def secrets_in_force(webhook: Webhook, now: int) -> tuple[SealedSecret | str, ..
 
 
 def opened_secrets(key: FolderKey, account: int, webhook: Webhook, now: int) -> Sequence[str]:
-    """The secrets in force at `now` (µs), but for those that another key sealed."""
+    """The decrypted secrets that sign at `now` (µs), without those that another key sealed."""
     owner = secret_owner(account, webhook.url)
     opened = (
         each if isinstance(each, str) else key.unseal(each.sealed, owner)
@@ -127,17 +127,17 @@ def opened_secrets(key: FolderKey, account: int, webhook: Webhook, now: int) -> 
 
 
 def secret_owner(account: int, url: str) -> str:
-    """Whom a secret is sealed for: it opens for no other webhook."""
+    """The owner that a webhook's secret is sealed for: it can't be used for another webhook."""
     return f"{account} {url}"
 
 
 def new_secret() -> str:
-    """A secret that nobody can guess."""
+    """A new random secret."""
     return _MADE + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def webhook_id(url: str) -> str:
-    """What a path names the webhook of an address by."""
+    """The id of a webhook in paths, derived from its address."""
     return "wh_" + hashlib.sha256(url.encode()).hexdigest()[:16]
 
 

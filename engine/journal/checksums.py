@@ -2,9 +2,9 @@
 
 A seal closes a block of entries: it holds how many there are, the sum of their checksums, and a
 digest of that together with the seal before it. So a changed, missing, added or exchanged entry is
-found, and a missing seal too. Retention and erasure remove and rewrite entries within sealed blocks;
-what they took away and changed is kept beside what was sealed. The checksums find damage, not a
-forger: who can write the file can also make new ones.
+found, and a missing seal too. Retention and erasure remove and rewrite entries within sealed
+blocks; what they removed and changed is added up beside the seal. The checksums find damage, not
+forgery: whoever can write the file can also compute new ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tollkeeper.engine.journal.connection import SqlConnection
 
 BLOCK = 1000
-"""How many entries a seal closes, but for those at the end of a service."""
+"""Entries in a sealed block; only the last block before a service ends may have fewer."""
 
 _SEALS = "SELECT sequence, entries, total, chain, removed, changed FROM seals"
 _NEXT_BLOCK = (
@@ -30,8 +30,8 @@ _SEAL_OF = "SELECT min(sequence) FROM seals WHERE sequence >= ?"
 class Seal(NamedTuple):
     """A block that ends with the entry of this sequence number, as it was when it was sealed.
 
-    `total` is the sum of the entries' checksums; `removed` entries are gone since, and `changed` is
-    what that and erasures added to the sum.
+    `total` is the sum of the entries' checksums; `removed` entries have been removed since, and
+    `changed` is how much removals and erasures changed the sum.
     """
 
     sequence: int
@@ -43,7 +43,7 @@ class Seal(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """An entry that is removed or rewritten: its checksum before, and after, None when removed."""
+    """The checksums of an entry before and after it is rewritten; `after` is None when removed."""
 
     sequence: int
     before: int | None
@@ -56,7 +56,7 @@ def chain(before: bytes, sequence: int, entries: int, total: int) -> bytes:
 
 
 def seal_step(connection: SqlConnection, *, at_least: int = BLOCK) -> bool:
-    """Seals the next block of up to `BLOCK` entries; False when fewer than `at_least` wait for it."""
+    """Seal the next block of up to `BLOCK` entries; False when fewer than `at_least` are unsealed."""
     last = connection.execute(f"{_SEALS} ORDER BY sequence DESC LIMIT 1").fetchone()
     begin, before = (0, b"") if last is None else (last[0], last[3])
     entries, sequence, total = connection.execute(_NEXT_BLOCK, (begin, BLOCK)).fetchone()
@@ -70,7 +70,7 @@ def seal_step(connection: SqlConnection, *, at_least: int = BLOCK) -> bool:
 
 
 def alter(connection: SqlConnection, alterations: Iterable[Alteration]) -> None:
-    """Tells the seals what retention or erasure does, in the same transaction."""
+    """Add what retention or erasure alters to the seals, in the same transaction."""
 
     def seal_of(alteration: Alteration) -> int | None:
         found: int | None = connection.execute(_SEAL_OF, (alteration.sequence,)).fetchone()[0]

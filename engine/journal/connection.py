@@ -1,7 +1,7 @@
-"""What the journal's queries ask of a database's connection, SQLite's own or PostgreSQL's.
+"""The database connection that the journal's queries use, SQLite's or PostgreSQL's.
 
-Their SQL is what both databases understand, but for hints that name an index: `INDEXED BY` is taken
-out where it isn't known (`postgres/connection.py`).
+The queries are written in the SQL that both databases understand, except `INDEXED BY`, which
+`postgres/connection.py` removes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Parameters = Sequence[Any] | Mapping[str, Any]
 
 
 class FoundRows(Protocol):
-    """What a statement found, and how many rows it changed."""
+    """A statement's result: the rows it found, or the number of rows it changed."""
 
     @property
     def rowcount(self) -> int: ...
@@ -27,7 +27,8 @@ class FoundRows(Protocol):
 
 
 class SqlConnection(Protocol):
-    """A statement by itself is a transaction; `with` ends one that `BEGIN IMMEDIATE` began."""
+    """A statement by itself is a transaction; `with` commits or rolls back what `BEGIN IMMEDIATE`
+    began."""
 
     def execute(self, query: str, parameters: Any = ..., /) -> FoundRows: ...
 

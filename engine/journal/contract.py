@@ -1,4 +1,4 @@
-"""What goes wrong with a journal, and what commands leave in it, whichever database keeps it."""
+"""The journal's errors, and the other types that all databases under it share."""
 
 # ruff: noqa: N818 - an error is named for what happened, as in `except Overloaded`
 
@@ -16,14 +16,14 @@ from tollkeeper.engine.journal.entries import (
 
 
 class Shard(NamedTuple):
-    """One of so many journals that share a database's accounts out, `number` from 1 on."""
+    """One of the `of` journals that a database's accounts are divided between, `number` from 1 on."""
 
     number: int = 1
     of: int = 1
 
 
 class CommandRequest(Struct, frozen=True):
-    """What a command asks of the service: `action` is JSON text, `author` who gave the command."""
+    """A command's request to the service: `action` is JSON text, `author` who ran the command."""
 
     id: int
     action: str
@@ -37,7 +37,7 @@ RECORDS = EVERY_KIND - {Kind.CHANGE}
 
 
 class JournalError(Exception):
-    """The journal couldn't do what was asked; the message is one line for a person."""
+    """The journal could not do what was requested; the message is one line for a person."""
 
 
 class Unavailable(JournalError):
@@ -45,11 +45,11 @@ class Unavailable(JournalError):
 
 
 class Fenced(Unavailable):
-    """The journal is another process's by now: nothing can be written here any more."""
+    """Another process owns the journal now: this one can't write any more."""
 
 
 class Overloaded(JournalError):
-    """Too many entries wait to be written; nothing was done."""
+    """Too many entries wait to be written; the request was not taken."""
 
 
 class Taken(JournalError):
@@ -57,7 +57,7 @@ class Taken(JournalError):
 
 
 class Damaged(JournalError):
-    """The journal holds something that can't be read."""
+    """Something in the journal can't be read."""
 
 
 class Locked(JournalError):
@@ -69,10 +69,10 @@ class Unanswered(JournalError):
 
 
 class JournalTables(Protocol):
-    """A database that keeps more than a journal's own tables."""
+    """A journal's database, for other tables that are kept in it."""
 
     async def look(self, query: Callable[[SqlConnection], T]) -> T:
-        """What a short query finds."""
+        """The result of a short query."""
 
     async def run(self, work: Callable[[SqlConnection], T]) -> T:
-        """Does `work` in a transaction of its own; done once that is committed."""
+        """Run `work` in a transaction of its own; returns once it is committed."""

@@ -1,5 +1,4 @@
-"""What is done about entries that can't be read: stop, pass them over, or only let them be looked
-at."""
+"""The policy for entries that can't be read: stop, skip them, or serve reads only."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tollkeeper.engine.log import get_logger
 
 Policy: TypeAlias = Literal["stop", "skip", "read-only"]
 """`stop` ends the service, `skip` serves without the damaged entries, `read-only` fills no windows
-and takes nothing in."""
+and accepts no payments or changes."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _ADVICE = 'find all damage with `toll verify`, and restore a backup (docs/operate.md, "Damage")'
@@ -28,13 +27,13 @@ _ADVICE = 'find all damage with `toll verify`, and restore a backup (docs/operat
 
 @dataclass(slots=True)
 class Damage:
-    """`passed_over` are the sequence numbers of entries that no window counts."""
+    """`passed_over` are the sequence numbers of entries that were skipped: no window counts them."""
 
     policy: Policy = "stop"
     passed_over: set[int] = field(default_factory=set)
 
     def meet(self, entry: Entry, error: Exception) -> None:
-        """Passes an entry over with a line in the log, or raises `Damaged`."""
+        """Skip an entry and log that, or raise `Damaged`, as the policy says."""
         told = f"{name_entry(entry)} of `{DATABASE_FILE}` can't be read: {error}"
         if self.policy != "skip":
             raise Damaged(f"{told}; {_ADVICE}, or start with `--damage skip`") from error
@@ -45,7 +44,7 @@ class Damage:
 
 @contextmanager
 def named_damage() -> Iterator[None]:
-    """What SQLite says of a file that is damaged becomes `Damaged`."""
+    """Turn SQLite's errors about a damaged file into `Damaged`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -54,7 +53,7 @@ def named_damage() -> Iterator[None]:
 
 @contextmanager
 def named_target(target: Path) -> Iterator[None]:
-    """What the system says of a folder that is written to becomes a `JournalError` that names it."""
+    """Turn the system's errors about writing to a folder into `JournalError`s that name it."""
     try:
         yield
     except OSError as error:

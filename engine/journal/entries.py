@@ -1,4 +1,4 @@
-"""What the journal holds: everything that happened and everything that was configured."""
+"""The entries of the journal: everything that happened and every change of the configuration."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from msgspec import Struct
 
 
 class Kind(IntEnum):
-    """What an entry tells. A change is one of the configuration, an access requests for what tells of
-    persons; read back, they are the audit log.
+    """The kinds of entries. `CHANGE` is a change of the configuration, `ACCESS` reads of personal
+    data; these two are the audit log.
     """
 
     PAYMENT = 1
@@ -24,7 +24,8 @@ class Kind(IntEnum):
 
 
 AMENDABLE = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.LABEL, Kind.NOTE)
-"""What retention and erasure remove or rewrite is told to whoever follows the journal."""
+"""Kinds whose removal or rewriting is recorded as an amendment, for readers that follow the
+journal."""
 
 
 class Entry(NamedTuple):
@@ -32,9 +33,9 @@ class Entry(NamedTuple):
 
     `sequence` is the entry's position in the one sequence, `kind` a `Kind`; `arrived` and `time`
     (the event time) are microseconds since 1970 in UTC. `id` is the payment's for a payment and its
-    updates, shadows, labels and notes, the event's for an event, the changed thing's name for a change,
-    the key's for an access.
-    `body` and `outcome` are encoded by the caller and mean nothing here.
+    updates, shadows, labels and notes, the event's for an event, the changed thing's name for a
+    change, the key's for an access. `body` and `outcome` are encoded by the caller and mean nothing
+    here.
     """
 
     sequence: int
@@ -48,11 +49,11 @@ class Entry(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What sequence numbers beyond `after` up to `sequence` brought, each payment once.
+    """The records with sequence numbers in (`after`, `sequence`], each payment once.
 
-    `fresh` are events, and payments as known at its end: the entry of the creation with the body of
-    the last update. `amended` are payments created before it that were updated in it, each as known
-    before and as known at its end.
+    `fresh` are events and new payments, these with the body of their last update in the stretch.
+    `amended` are older payments that were updated in it: the state before the stretch, and at its
+    end.
     """
 
     fresh: list[Entry]
@@ -62,7 +63,7 @@ class Stretch(NamedTuple):
 
 
 class Idempotency(Struct, frozen=True, gc=False):
-    """A key sent with a request, the digest of the request's body, and the response it got."""
+    """An idempotency key, the digest of the request's body, and the response that was sent."""
 
     key: str
     digest: bytes
@@ -90,21 +91,21 @@ class ListEntry(Struct, frozen=True, gc=False):
 
 
 class Addition(Struct, frozen=True):
-    """Adds the entries to a list, or renews those whose value it has."""
+    """Add entries to a list; an entry with the same value is replaced."""
 
     list: str
     entries: tuple[ListEntry, ...]
 
 
 class Removal(Struct, frozen=True):
-    """Takes the values from a list; one that isn't there is passed over."""
+    """Remove values from a list; unknown ones are ignored."""
 
     list: str
     values: tuple[str, ...]
 
 
 class Replacement(Struct, frozen=True):
-    """Makes a staged content the list's, in place of all it had."""
+    """Replace all of a list's entries by a staged content."""
 
     list: str
     content: int

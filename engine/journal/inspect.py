@@ -1,4 +1,4 @@
-"""Look through a whole journal for damage: unreadable pages, changed, missing and added entries."""
+"""Check a whole journal for damage: unreadable pages, changed, missing and added entries."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
@@ -30,11 +30,11 @@ _BLOCK = (
 _NEXT_SEAL = "SELECT min(sequence) FROM seals WHERE sequence > ?"
 BATCH = 1000
 _MOST = 100
-"""So many faults are told one by one; the others are counted."""
+"""The most faults that are listed; further ones are counted."""
 
 
 class JournalFault(Struct, frozen=True):
-    """What is wrong, in words; `sequence` is the entry's, None when it is no entry."""
+    """A fault in words; `sequence` is the entry's, None when it concerns no single entry."""
 
     sequence: int | None
     text: str
@@ -42,9 +42,9 @@ class JournalFault(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Inspection:
-    """`entries` were read, `sealed` of them are in sealed blocks, `without_checksum` have none.
+    """The result: how many entries were read, are in sealed blocks, and have no checksum.
 
-    `kinds` counts them by kind. `more` faults were found beside those of `faults`.
+    `kinds` counts the entries by kind; `more` counts the faults that are not in `faults`.
     """
 
     entries: int = 0
@@ -63,7 +63,7 @@ class Inspection:
 
 
 Check = Callable[[Entry], str | None]
-"""What is wrong with an entry's contents, None when nothing is."""
+"""A check of an entry's contents: the fault in words, None without one."""
 
 
 def inspect_journal(
@@ -71,9 +71,10 @@ def inspect_journal(
     check: Check = lambda _entry: None,
     progress: Callable[[float], None] = unwatched,
 ) -> Inspection:
-    """All that is found; every batch is read in a snapshot of its own, so a service may go on.
+    """Inspect the journal. Each batch is read in a snapshot of its own, so a service may go on
+    writing.
 
-    `check` looks at each entry whose checksum is right, `progress` is told the share done.
+    `check` is called for each entry whose checksum is right; `progress` gets the share done.
     """
     found = Inspection()
     last = last_sequence(connection)
@@ -87,7 +88,7 @@ def inspect_journal(
 
 
 def name_entry(entry: Entry) -> str:
-    """An entry as a person finds it; the payment's id is left out, it may name somebody."""
+    """How a fault names an entry; without the payment's id, which may be personal data."""
     kind = Kind(entry.kind).name.lower() if entry.kind in [*Kind] else f"kind {entry.kind}"
     return f"entry {entry.sequence} ({kind}, account {entry.account})"
 
@@ -112,7 +113,7 @@ def _is_as_written(entry: Entry, stored: int) -> bool:
 
 
 def _rows(connection: SqlConnection, found: Inspection, last: int) -> Iterator[Any]:
-    """Every row that can be read, by sequence number; where a page can't be, what lies behind it is."""
+    """All readable rows by sequence number; reading goes on after an unreadable page."""
     query = f"SELECT {ALL_COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
     after = 0
     while after < last:
@@ -132,7 +133,7 @@ def _rows(connection: SqlConnection, found: Inspection, last: int) -> Iterator[A
 def _read_around(
     connection: SqlConnection, found: Inspection, after: int, reason: str
 ) -> Generator[Any, None, int]:
-    """The readable ones of the next sequence numbers, and the one to go on from."""
+    """The readable rows among the next sequence numbers; returns the number to go on from."""
     lost = []
     for sequence in range(after + 1, after + BATCH + 1):
         try:
@@ -168,10 +169,10 @@ def _inspect_blocks(connection: SqlConnection, found: Inspection) -> None:
     begin = 0
     while True:
         try:
-            # One statement, so one snapshot: what retention removes meanwhile is no fault.
+            # One statement reads one snapshot: what retention removes meanwhile is no fault.
             block = connection.execute(_BLOCK, (begin, begin)).fetchone()
         except sqlite3.DatabaseError:
-            # Which entries can't be read is told already.
+            # Unreadable entries have been reported already.
             (sequence,) = connection.execute(_NEXT_SEAL, (begin,)).fetchone()
             block = None if sequence is None else (sequence, 0, 0, 0, 0)
         if block is None:

@@ -1,4 +1,4 @@
-"""What the rest of the engine can ask of a journal, whichever SQL database keeps it."""
+"""The journal's interface, whichever SQL database keeps it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ T = TypeVar("T")
 class Journal(ABC):
     """An append-only sequence of entries; the order of appends is the order of sequence numbers.
 
-    Reads see what is on disk; where said, also what is being written. `replay`, `replay_latest` and
-    `count` block and are for other threads than the event loop's.
+    Reads see what is on disk and, where stated, what is being written. `replay`, `replay_latest`
+    and `count` block: call them in another thread than the event loop's.
 
-    What lies on a payment's way each database does its own way; the other queries are the same, in
-    threads of their own.
+    Each database implements the methods that a payment needs; the other queries are shared and run
+    in threads of their own.
     """
 
     shard = Shard()
@@ -56,25 +56,27 @@ class Journal(ABC):
         idempotency: Idempotency | None = None,
         contents: tuple[ListChange, ...] = (),
     ) -> asyncio.Future[None]:
-        """Writes the entry with all that goes with it, or nothing; done once it is on disk.
+        """Write the entry together with its idempotency key and list contents, or nothing; the
+        future is done once they are on disk.
 
-        The entry is queued by the call itself, not by the await, and handed to be written when the
-        event loop turns. Places must grow; gaps are allowed. The call raises `Overloaded`,
-        `Unavailable` (closed) or ValueError (a sequence number not beyond the last). The future
-        raises `Taken`, or `Unavailable`; then all that was queued behind it, or is before the event
-        loop has turned once more, is refused too, since it may have been decided from what is now
-        lost. Await it directly and undo what it stood for in the same step: later appends count on
-        that. It can't be cancelled: a task that is cancelled while it waits is woken once the
-        future is done, and undoes what it must.
+        The call itself queues the entry, not the await; the writer gets it at the event loop's next
+        iteration. Sequence numbers must grow; gaps are allowed. The call raises `Overloaded`,
+        `Unavailable` (closed) or ValueError (a sequence number not above the last).
+
+        The future raises `Taken` or `Unavailable`. Then every append that was queued after it, up
+        to the end of the loop's next iteration, fails too: it may have been decided from the lost
+        entry. Await the future directly, and undo what the entry stood for before the next await:
+        later appends rely on that. It can't be cancelled: a task that is cancelled while it waits
+        is resumed when the future is done, so that it can undo.
         """
 
     @abstractmethod
     def has_room(self) -> bool:
-        """Whether an append would be queued now, rather than `Overloaded`."""
+        """Whether an append would be queued now, and not raise `Overloaded`."""
 
     @abstractmethod
     def trusted_clock(self) -> int:
-        """The last moment (µs) at which the clock was found plausible, 0 when there was none yet."""
+        """The last time (µs) at which the clock was trusted, 0 before the first."""
 
     @abstractmethod
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
@@ -94,13 +96,13 @@ class Journal(ABC):
 
     @abstractmethod
     async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
-        """What a key was used for in the 24 hours before `now`; waits for a first use being
-        written.
+        """The request that used a key in the 24 hours before `now`; if it is being written, waits
+        for that.
         """
 
     @abstractmethod
     async def changes(self, after: int = 0) -> list[Entry]:
-        """Every account's configuration changes beyond a sequence number, oldest first."""
+        """Every account's configuration changes after a sequence number, oldest first."""
 
     @abstractmethod
     def last_sequence(self) -> int:
@@ -108,73 +110,75 @@ class Journal(ABC):
 
     @abstractmethod
     def discard_abandoned(self) -> None:
-        """Removes what killed imports left staged.
+        """Remove the staged contents of imports that were killed.
 
-        While an import runs nothing is removed: all that is staged may be its own. Blocks as
-        `replay`.
+        While any import runs nothing is removed: the contents may be its own. Blocks as `replay`.
         """
 
     @abstractmethod
     async def requests(self) -> list[CommandRequest]:
-        """What commands have left for the service to do, oldest first."""
+        """The requests of commands to the service, oldest first."""
 
     @abstractmethod
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        """A payment's creation and its latest state, also when being written; None without it."""
+        """A payment's creation and its last update (or the creation again), also when being
+        written; None when there is no such payment."""
 
     @abstractmethod
     async def size(self) -> int:
-        """How many bytes of a disk it takes."""
+        """The journal's size on disk in bytes."""
 
     @abstractmethod
     async def lost(self) -> None:
-        """Done once the journal is another process's: nothing can be written here any more."""
+        """Returns once another process has taken the journal over: this one can't write any more."""
 
     @abstractmethod
     async def prove(self, since: float) -> None:
-        """Done once it is certain that the journal was this process's at a moment past `since` (by
-        `time.monotonic`): what memory said by then was so. Raises `Fenced`, `Unavailable`."""
+        """Returns once it is certain that this process owned the journal at some time after `since`
+        (`time.monotonic`), so that what was read from memory was true. Raises `Fenced`,
+        `Unavailable`."""
 
     @abstractmethod
     def identity(self) -> str:
-        """Tells this journal from every other; a restored one is another than the one backed up."""
+        """An identity that no other journal has; a restored copy has another than the original."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Writes all that was accepted, then closes."""
+        """Write all accepted entries, then close."""
 
     @abstractmethod
     def _reader(self) -> AbstractContextManager[SqlConnection]:
-        """A connection of its own for reading."""
+        """A new connection for reading."""
 
     @abstractmethod
     async def _leave_nothing_behind(self) -> None:
-        """Removes what was overwritten from where the database itself still has it."""
+        """Remove overwritten data from the places where the database still has it."""
 
     def queue_length(self) -> int:
-        """How many appends wait to be written."""
+        """The number of appends that wait to be written."""
         return self._writer.waiting
 
     def last_appended(self) -> int:
-        """The last sequence number of an entry that was handed over, written or not."""
+        """The sequence number of the last append, written or not."""
         return self._last_appended
 
     def unsettled(self) -> list[asyncio.Future[None]]:
-        """What becomes of each entry that was handed over and is neither written nor lost."""
+        """The futures of the appends that are neither written nor lost yet."""
         return self._in_flight.unsettled()
 
     def write_failures(self) -> int:
-        """How many times nothing could be written since it was opened."""
+        """How many writes have failed since the journal was opened."""
         return self._writer.failures
 
     def write_failure(self) -> str | None:
-        """Why nothing can be written at the moment; None when the last commit was kept."""
+        """Why the last commit failed; None when it succeeded."""
         return self._writer.failure
 
     async def set_clock(self, trusted: int) -> None:
-        """Keeps the last moment (µs) at which the clock was found plausible.
+        """Store the last time (µs) at which the clock was trusted.
 
-        What it writes is on disk, so it also tells whether anything can be. Raises `Unavailable`.
+        It returns once that is on disk, so it also probes whether writing works. Raises
+        `Unavailable`.
         """
         await self.run(
             lambda connection: connection.execute("UPDATE identity SET clock = ?", (trusted,))
@@ -190,10 +194,10 @@ class Journal(ABC):
         cursor: int | None = None,
         limit: int = 100,
     ) -> Page:
-        """The account's entries of a kind that are `wanted`, newest first, none arrived before
-        `since`.
+        """The account's entries of a kind for which `wanted` is true, arrived at `since` (µs) or
+        later, newest first.
 
-        `wanted` is called in another thread. Work for one page is bounded, see `Page`.
+        `wanted` is called in another thread. The work for one page is bounded, see `Page`.
         """
         return await self._in_thread(
             lambda connection: reads.latest(connection, account, kind, since, wanted, cursor, limit)
@@ -209,12 +213,12 @@ class Journal(ABC):
         kinds: Collection[Kind] = EVERY_KIND,
         containing: Collection[str] = (),
     ) -> Iterator[list[Entry]]:
-        """Batches in order of sequence number: sequence numbers in (after, up_to], event time at or
-        past `since`.
+        """Batches of entries by sequence number: numbers in (after, up_to], event times at or after
+        `since`.
 
         `account` None means all; `up_to` None means the last sequence number at the time of the
-        call. Of texts `containing` (small letters, as JSON writes them) one stands in the body or
-        the outcome, where ASCII letters may be large.
+        call. With `containing`, only entries with one of these texts in body or outcome: lower
+        case, as JSON writes them, matched regardless of the case of ASCII letters.
         """
         with self._reader() as connection:
             yield from reads.replay_entries(
@@ -222,7 +226,7 @@ class Journal(ABC):
             )
 
     def payments_at(self, account: int, sequences: Iterable[int]) -> Iterator[list[Entry]]:
-        """Of each payment created at one of these sequence numbers the creation and the updates.
+        """The creations at these sequence numbers, and the updates of their payments.
 
         Blocks as `replay`.
         """
@@ -240,9 +244,9 @@ class Journal(ABC):
         up_to: int,
         kinds: Collection[Kind] = EVERY_KIND,
     ) -> Iterator[Stretch]:
-        """What is known of payments and events as of `up_to`, read stretch by stretch.
+        """Payments and events as of `up_to`, stretch by stretch.
 
-        As `replay` takes its parameters; of `kinds` payments, which bring their updates, and
+        Parameters as in `replay`; `kinds` may contain payments, which include their updates, and
         events.
         """
         with self._reader() as connection:
@@ -251,11 +255,10 @@ class Journal(ABC):
     def entries_between(
         self, account: int, times: tuple[int, int], *, up_to: int, most: int
     ) -> list[Entry] | None:
-        """The payments, as known at the sequence number `up_to`, and events of event times from the
-        first to the last of `times` (µs) and sequence numbers up to it, oldest sequence number
-        first.
+        """The payments, as of the sequence number `up_to`, and events with event times in `times`
+        (µs, both included), oldest sequence number first.
 
-        None when more than `most` entries would have to be looked through. Blocks as `replay`.
+        None when more than `most` entries would have to be read. Blocks as `replay`.
         """
         with self._reader() as connection:
             return reads.entries_between(connection, account, times, up_to, most)
@@ -263,19 +266,19 @@ class Journal(ABC):
     def entries_back(
         self, account: int, times: tuple[int, int], *, up_to: int, before: int, most: int
     ) -> list[Entry]:
-        """The same of sequence numbers smaller than `before`, the newest first, at most `most`."""
+        """The same with sequence numbers below `before`, newest first, at most `most`."""
         with self._reader() as connection:
             return reads.entries_back(connection, account, times, up_to, before, most)
 
     def count(self, account: int | None = None, *, since: int = 0, after: int = 0) -> int:
-        """About how many entries a `replay` of every kind passes; never fewer."""
+        """An upper estimate of the entries that a `replay` of every kind reads."""
         with self._reader() as connection:
             return reads.count_entries(connection, account, since, after)
 
     def list_entries(
         self, account: int, list_name: str, *, beyond: str | None = None
     ) -> Iterator[list[ListEntry]]:
-        """A list's entries, expired ones included, in batches ordered by value from `beyond` on."""
+        """A list's entries, expired ones included, in batches ordered by value, after `beyond`."""
         with self._reader() as connection:
             yield from list_contents.current_entries(connection, account, list_name, beyond)
 
@@ -291,18 +294,17 @@ class Journal(ABC):
     def list_entries_at(
         self, account: int, list_name: str, sequence: int, values: Sequence[str]
     ) -> list[ListEntry]:
-        """A list's entries of these values, a few hundred at most, as a payment at `sequence` met
-        them.
+        """A list's entries with these values, a few hundred at most, as of a sequence number.
 
-        As far back as the account keeps its history. Blocks as `replay`.
+        As far back as the account's history is kept. Blocks as `replay`.
         """
         with self._reader() as connection:
             return list_contents.find_at(connection, account, list_name, sequence, values)
 
     def count_staged(self, account: int, list_name: str, content: int) -> int | None:
-        """How many entries are staged for the list under `content`; None when nothing is.
+        """How many entries the staged content `content` of a list has; None when there is none.
 
-        A staged content is filled beside the list's own, to be put in its place by a `Replacement`.
+        A staged content is filled beside the list's own, which a `Replacement` then replaces by it.
         """
         with self._reader() as connection:
             return staging.count_staged(connection, account, list_name, content)
@@ -313,13 +315,12 @@ class Journal(ABC):
             yield from list_contents.content_entries(connection, content, 0)
 
     async def run(self, work: Callable[[SqlConnection], T]) -> T:
-        """Does `work` in a transaction of its own, between two commits of appends: at most 50 ms of
-        it."""
+        """Run `work`, of at most 50 ms, in a transaction of its own between two commits of appends."""
         return await self._writer.run(work)
 
     async def purge(self, account: int, before: int) -> int:
-        """Removes payments, their updates and labels, and events with event times before `before`;
-        how many."""
+        """Remove payments, with updates and labels, and events with event times before `before`;
+        returns how many."""
         return await retention.purge_records(self._in_thread, self.run, account, before)
 
     async def holds_older(self, account: int, before: int) -> bool:
@@ -327,7 +328,8 @@ class Journal(ABC):
         return await retention.holds_older(self._in_thread, account, before)
 
     async def purge_lists(self, account: int, before: int) -> None:
-        """Removes what lists no longer had at `before` (µs): no payment that is kept has met it."""
+        """Remove entries that left their lists before `before` (µs): no kept payment was decided
+        with them."""
         await retention.purge_lists(self._in_thread, self.run, account, before)
 
     async def rewrite(
@@ -340,12 +342,14 @@ class Journal(ABC):
         at: Sequence[int] = (),
         after: int = 0,
     ) -> int:
-        """Replaces bodies and outcomes of the account's entries of these kinds; how many: of those at
-        the sequence numbers `at`, and of those beyond `after`. Of these it takes
-        `containing` as `replay` does, and looks through what was written meanwhile, too.
+        """Rewrite bodies and outcomes of the account's entries of these kinds; returns how many
+        changed.
 
-        `change` is called in another thread, must return an entry of the same sequence number, and
-        must leave alone what it has changed before: a run that was cut off is run again.
+        Rewritten are the entries at the sequence numbers `at`, and those after `after` that match
+        `containing` (as in `replay`), including what is written while it runs.
+
+        `change` is called in another thread, must return an entry with the same sequence number,
+        and must not change an entry twice: an interrupted run is repeated.
         """
         rewritten = await retention.rewrite(
             self._in_thread, self.run, account, change, kinds, containing, at, after
@@ -354,7 +358,7 @@ class Journal(ABC):
         return rewritten
 
     async def forget_values(self, account: int, values: Collection[str]) -> int:
-        """Removes values from all that the account's lists hold and ever held; how many entries."""
+        """Remove values from the present and past entries of the account's lists; returns how many."""
         removed = await self.run(
             lambda connection: list_contents.forget_values(connection, account, values)
         )
@@ -362,9 +366,9 @@ class Journal(ABC):
         return removed
 
     async def forget_account(self, account: int) -> int:
-        """Removes all of an account but its first and its last change; how many entries.
+        """Remove all of an account's entries but its first and last change; returns how many.
 
-        What is left whenever this is cut off can be opened, and is removed by another call.
+        If this is interrupted, the journal can still be opened, and another call removes the rest.
         """
         removed = await retention.forget_account(self._in_thread, self.run, account)
         await asyncio.to_thread(self.discard_abandoned)
@@ -372,7 +376,7 @@ class Journal(ABC):
         return removed
 
     async def forget_keys(self, sequences: Sequence[int]) -> int:
-        """Removes the idempotency keys, with their answers, of the entries at these sequence
+        """Remove the idempotency keys, with their responses, of the entries at these sequence
         numbers.
         """
         removed = await retention.forget_keys(self.run, sequences)
@@ -380,31 +384,31 @@ class Journal(ABC):
         return removed
 
     async def expire(self, now: int) -> None:
-        """Removes idempotency keys, commands' requests and amendments older than 24 hours."""
+        """Remove idempotency keys, commands' requests and amendments older than 24 hours."""
         await retention.expire(self.run, now)
 
     async def take_request(self, request: int) -> None:
-        """Takes a request that is about to be done: what it asks for is kept no longer."""
+        """Mark a request as begun and delete its contents."""
         await self.run(lambda connection: requests.take_request(connection, request))
 
     async def answer_abandoned(self, result: str) -> None:
-        """Answers with JSON text what a former owner took and will never answer."""
+        """Answer, with JSON text, the requests that a former owner began and will never finish."""
         await self.run(lambda connection: requests.answer_abandoned(connection, result))
 
     async def note_progress(self, request: int, share: float) -> None:
-        """Tells a request's command how much of it is done, from 0 to 1."""
+        """Report to a request's command the share that is done, from 0 to 1."""
         await self.run(lambda connection: requests.note_progress(connection, request, share))
 
     async def note_answer(self, request: int, result: str) -> None:
-        """Answers a request's command with JSON text."""
+        """Answer a request's command with JSON text."""
         await self.run(lambda connection: requests.answer_request(connection, request, result))
 
     async def flush(self) -> None:
-        """Done once all that was queued before the call is on disk or refused."""
+        """Returns once every append queued before the call is on disk or refused."""
         await self.run(lambda _connection: None)
 
     async def seal(self, at_least: int = checksums.BLOCK) -> None:
-        """Seals (`checksums.py`) what is not yet, block by block, while `at_least` entries are left."""
+        """Seal unsealed entries (`checksums.py`), block by block, while `at_least` are left."""
         while await self.run(partial(checksums.seal_step, at_least=at_least)):
             pass
 

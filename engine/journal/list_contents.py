@@ -1,8 +1,8 @@
-"""The contents of lists, each entry with the span of the sequence in which the list had it.
+"""The contents of lists; each entry has the span of sequence numbers in which it was in its list.
 
-A list has one content at a time. An import fills the next one beside it, which two changed rows
-then put in its place. The list has an entry from the sequence number `from_place` on, up to but not
-including `to_place`.
+A list has one content at a time. An import fills another one, and two changed rows then replace the
+list's content by it. An entry is in its list from the sequence number `from_place` on, up to but
+not including `to_place`.
 """
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
@@ -44,10 +44,10 @@ ENDED = f"SELECT to_place, value FROM list_entries WHERE {OF_LIST} AND to_place 
 
 
 class Turnover(NamedTuple):
-    """Entries that were put into a list, and values that left it, each with the sequence number of
-    the change.
+    """Entries that were put into a list, and values that were removed from it, each with the
+    sequence number of the change.
 
-    Renewing an entry ends the one before it. What came with a whole content is not among them.
+    Renewing an entry removes the former one. Entries of a replaced content are not included.
     """
 
     begun: list[tuple[int, ListEntry]]
@@ -55,7 +55,7 @@ class Turnover(NamedTuple):
 
 
 def change_list(connection: SqlConnection, account: int, sequence: int, change: ListChange) -> None:
-    """Makes a change hold from a sequence number on, in the transaction that writes its entry."""
+    """Apply a change from a sequence number on, in the transaction that writes its journal entry."""
     match change:
         case Addition():
             content = _current(connection, account, change.list) or _open(
@@ -80,7 +80,7 @@ def change_list(connection: SqlConnection, account: int, sequence: int, change: 
 
 
 def stage_content(connection: SqlConnection, account: int, list_name: str, now: int) -> int:
-    """A new content, not yet the list's; `now` in microseconds. It becomes so with a `Replacement`."""
+    """Create a content that a `Replacement` can make the list's; `now` in µs. Returns its id."""
     ((content,),) = connection.execute(
         "INSERT INTO list_contents (account, list, staged) VALUES (?, ?, ?) RETURNING id",
         (account, list_name, now),
@@ -91,9 +91,9 @@ def stage_content(connection: SqlConnection, account: int, list_name: str, now: 
 def fill_content(
     connection: SqlConnection, content: int, entries: Iterable[ListEntry]
 ) -> Iterator[int]:
-    """Puts entries into a staged content in short transactions; yields how many are in so far.
+    """Put entries into a staged content in short transactions; yields how many are in so far.
 
-    Of entries with the same value the last one stays.
+    Of entries with the same value the last one counts.
     """
     remaining, done = iter(entries), 0
     while batch := list(islice(remaining, _BATCH)):
@@ -106,7 +106,7 @@ def fill_content(
 def current_entries(
     connection: SqlConnection, account: int, list_name: str, beyond: str | None
 ) -> Iterator[list[ListEntry]]:
-    """The entries that hold now, in batches ordered by value, those after `beyond`."""
+    """The list's present entries, in batches ordered by value, after `beyond`."""
     content = _current(connection, account, list_name)
     beyond = "" if beyond is None else beyond
     while content is not None:
@@ -125,7 +125,7 @@ def current_entries(
 def entries_at(
     connection: SqlConnection, account: int, list_name: str, sequence: int
 ) -> Iterator[ListEntry]:
-    """A list's entries as a payment at `sequence` met them, ordered by value."""
+    """A list's entries as of a sequence number, ordered by value."""
     content = _content_at(connection, account, list_name, sequence)
     if content is not None:
         yield from content_entries(connection, content, sequence)
@@ -138,7 +138,7 @@ def find_at(
     sequence: int,
     values: Sequence[str],
 ) -> list[ListEntry]:
-    """The entries of these values, a few hundred at most, as a payment at `sequence` met them."""
+    """The entries with these values, a few hundred at most, as of a sequence number."""
     content = _content_at(connection, account, list_name, sequence)
     if content is None:
         return []
@@ -148,14 +148,14 @@ def find_at(
 
 
 def turnover(connection: SqlConnection, account: int, list_name: str, after: int) -> Turnover:
-    """How a list's entries changed beyond a sequence number."""
+    """How a list's entries changed after a sequence number."""
     of = (account, list_name, after)
     begun = [(sequence, ListEntry(*entry)) for sequence, *entry in connection.execute(BEGUN, of)]
     return Turnover(begun, connection.execute(ENDED, of).fetchall())
 
 
 def content_entries(connection: SqlConnection, content: int, sequence: int) -> Iterator[ListEntry]:
-    """The entries that a content held at a sequence number, ordered by value."""
+    """A content's entries as of a sequence number, ordered by value."""
     beyond = ""
     while True:
         rows = connection.execute(
@@ -169,8 +169,8 @@ def content_entries(connection: SqlConnection, content: int, sequence: int) -> I
 
 
 def purge_list_entries(connection: SqlConnection, account: int, floor: int) -> bool:
-    """Removes some of what an account's lists no longer held at a sequence number; False when none
-    was left.
+    """Remove some entries that left the account's lists before a sequence number; False when none
+    were left.
     """
     ended = connection.execute(
         "DELETE FROM list_entries WHERE (content, value, from_place) IN ("
@@ -186,7 +186,8 @@ def purge_list_entries(connection: SqlConnection, account: int, floor: int) -> b
 
 
 def purge_content_step(connection: SqlConnection, content: tuple[int] | None) -> bool:
-    """Removes some of a content's entries, with the last of them the content; False for none."""
+    """Remove some of a content's entries, and with the last of them the content; False for no
+    content."""
     if content is None:
         return False
     removed = connection.execute(
@@ -200,7 +201,7 @@ def purge_content_step(connection: SqlConnection, content: tuple[int] | None) ->
 
 
 def forget_values(connection: SqlConnection, account: int, values: Iterable[str]) -> int:
-    """Removes values from all that the account's lists ever held; how many entries."""
+    """Remove values from the present and past entries of the account's lists; returns how many."""
     return sum(
         connection.execute(
             "DELETE FROM list_entries WHERE value = ? AND content IN"
@@ -233,7 +234,7 @@ def _open(connection: SqlConnection, account: int, list_name: str, sequence: int
 
 
 def _end(connection: SqlConnection, content: int, sequence: int, values: Iterable[str]) -> None:
-    # Only the newest can be open: a value that was renewed often is not looked through.
+    # Only the newest entry of a value can be open: older ones need not be read.
     connection.executemany(
         "UPDATE list_entries SET to_place = ? WHERE content = ? AND value = ? AND to_place IS NULL"
         " AND from_place = (SELECT max(from_place) FROM list_entries"

@@ -1,4 +1,4 @@
-"""One process at a time writes a data folder's sequence: the service, or a command when none runs."""
+"""The lock on a data folder: one process at a time writes its journal, a service or a command."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ IMPORTS_FILE = "tollkeeper.imports"
 SERVICE_PURPOSE = "serve"
 COMMAND_PURPOSE = "command"
 _PAUSE_S = 0.02
-# Long enough to outlast another process that only asks who holds the lock.
+# Long enough to outlast a process that takes the lock only to see who holds it.
 LOCK_PATIENCE_S = 0.2
 
 
 @contextmanager
 def lock(folder: Path, purpose: str, patience_s: float = LOCK_PATIENCE_S) -> Iterator[None]:
-    """Holds the folder while the block runs, creating it if need be; the kernel lets go of a killed
-    holder's.
+    """Hold the folder's lock while the block runs; creates the folder if need be. The kernel
+    releases the lock of a process that was killed.
 
-    `purpose` is `SERVICE_PURPOSE`, or `COMMAND_PURPOSE` for as long as one takes. Raises `Locked`
-    once `patience_s` seconds have passed.
+    `purpose` is `SERVICE_PURPOSE` or `COMMAND_PURPOSE`. Raises `Locked` once `patience_s` seconds
+    have passed.
     """
     make_folder(folder)
-    # The folder itself is held: the file, which names the holder, may be deleted meanwhile.
+    # The lock is on the folder itself: the file, which names the holder, may be deleted meanwhile.
     held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _take(held, folder, patience_s)
         named = _open(folder, LOCK_FILE)
         try:
-            # Earlier versions hold the file alone.
+            # Earlier releases lock only the file.
             _take(named, folder, patience_s)
             os.ftruncate(named, 0)
             os.pwrite(named, f"{purpose} {os.getpid()}\n".encode(), 0)
@@ -47,7 +47,7 @@ def lock(folder: Path, purpose: str, patience_s: float = LOCK_PATIENCE_S) -> Ite
 
 
 def holder(folder: Path) -> str | None:
-    """The purpose for which a living process holds the folder, None when none does."""
+    """The purpose for which a running process holds the folder's lock, None when none does."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def holder(folder: Path) -> str | None:
 
 @contextmanager
 def mark_import(folder: Path) -> Iterator[None]:
-    """Lets others know, while the block runs, that staged contents are needed."""
+    """Mark, while the block runs, that an import runs and its staged contents must stay."""
     descriptor = _open(folder, IMPORTS_FILE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -74,7 +74,7 @@ def mark_import(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def no_import_runs(folder: Path) -> Iterator[bool]:
-    """Whether nobody is `mark_import`; if so nobody begins while the block runs, so keep it short."""
+    """Whether no import runs; if so, none can begin while the block runs, so keep it short."""
     descriptor = _open(folder, IMPORTS_FILE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -87,7 +87,7 @@ def no_import_runs(folder: Path) -> Iterator[bool]:
 
 
 def make_folder(folder: Path) -> None:
-    """Creates the folder, for its owner alone; an existing one keeps its permissions."""
+    """Create the folder, accessible to its owner alone; an existing one keeps its permissions."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -119,8 +119,8 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
 
 
 def _read_holder(folder: Path) -> tuple[str, str]:
-    """The purpose and process of the folder's holder; only a service's file is there long enough
-    to be deleted."""
+    """The purpose and process id in the folder's lock file; if it was deleted, the holder is a
+    service: a command does not hold the lock long enough."""
     try:
         told = (folder / LOCK_FILE).read_text()
     except FileNotFoundError:

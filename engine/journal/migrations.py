@@ -27,7 +27,7 @@ def _the_journal(db: Database) -> None:
         pk="place",
         not_null={"account", "kind", "id", "arrived", "time", "body"},
     )
-    # An update shares its payment's id: null, which a unique index never finds equal, lets it.
+    # An update has its payment's id: it gets null here, which a unique index allows repeatedly.
     db.execute(
         "CREATE UNIQUE INDEX by_id ON journal"
         f"(account, id, kind, CASE WHEN kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) THEN 0 END)"
@@ -108,7 +108,7 @@ def _amendments(db: Database) -> None:
 
 @migrations(name="6")
 def _identity_and_checksums(db: Database) -> None:
-    # Entries of before have no checksum: none is made for what may be damaged already.
+    # Older entries get no checksum: they may be damaged already.
     db.execute("ALTER TABLE journal ADD COLUMN checksum INTEGER")
     db.table("seals").create(
         {

@@ -1,4 +1,4 @@
-"""The journal's queries: each follows an index, and none reads more than one batch at a time."""
+"""The journal's queries: each uses an index and reads at most one batch at a time."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
@@ -60,7 +60,7 @@ _INDEXES = {
     Kind.ACCESS: "accesses_by_account",
     Kind.LABEL: "labels_by_account",
 }
-"""Kinds with an index of their own, which holds them alone."""
+"""Kinds that have a partial index of their own."""
 _OF_ALL = "by_account"
 BATCH = 5_000
 # How many entries a stretch has at most: most updates come soon enough to be in that of their payment.
@@ -130,8 +130,8 @@ def latest(
     cursor: int | None,
     limit: int,
 ) -> Page:
-    """One page; see `Journal.latest`. The cursor is the sequence number of the last entry looked
-    at.
+    """One page of `Journal.latest`. The cursor is the sequence number of the last entry that was
+    read.
     """
     found: list[Entry] = []
     for looked_at, candidate in enumerate(_back(connection, account, kind, cursor), start=1):
@@ -160,7 +160,7 @@ def _back(
 
 
 def changes(connection: SqlConnection, after: int) -> list[Entry]:
-    """Every account's configuration changes beyond a sequence number, oldest first."""
+    """Every account's configuration changes after a sequence number, oldest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM journal INDEXED BY changes"
         f" WHERE kind = {Kind.CHANGE:d} AND place > ? ORDER BY place",
@@ -170,9 +170,9 @@ def changes(connection: SqlConnection, after: int) -> list[Entry]:
 
 
 def last_sequence(connection: SqlConnection) -> int:
-    """The highest sequence number that was ever sealed or is there, 0 in an empty journal.
+    """The highest sequence number in the journal or in a seal, 0 in an empty journal.
 
-    So the number of a last entry that retention has removed is not given again.
+    The seals count so that the number of a last entry that retention removed is not reused.
     """
     (sequence,) = connection.execute(
         "SELECT coalesce(max(last), 0) FROM (SELECT max(place) AS last FROM journal"
@@ -182,25 +182,25 @@ def last_sequence(connection: SqlConnection) -> int:
 
 
 def trusted_clock(connection: SqlConnection) -> int:
-    """The last moment (µs) at which the clock was found plausible."""
+    """The last time (µs) at which the clock was trusted."""
     (found,) = connection.execute("SELECT clock FROM identity").fetchone()
     return int(found)
 
 
 def claim_key(connection: SqlConnection, mark: str) -> bool:
-    """Whether the journal stands under the key with this mark; the first key is its own."""
+    """Whether the journal belongs to the key with this mark; the first key that claims it does."""
     connection.execute("UPDATE identity SET key_mark = ? WHERE key_mark = ''", (mark,))
     return key_mark(connection) == mark
 
 
 def key_mark(connection: SqlConnection) -> str:
-    """The mark of the key under which the journal keeps its secrets, empty as long as it has none."""
+    """The mark of the key that the journal's secrets are sealed with, empty before the first."""
     (found,) = connection.execute("SELECT key_mark FROM identity").fetchone()
     return str(found)
 
 
 def identity(connection: SqlConnection) -> str:
-    """What tells the journal from every other."""
+    """The journal's identity."""
     (found,) = connection.execute("SELECT id FROM identity").fetchone()
     return str(found)
 
@@ -214,8 +214,8 @@ def replay_entries(
     kinds: Collection[Kind],
     containing: Collection[str] = (),
 ) -> Iterator[list[Entry]]:
-    """Batches in order of sequence number: numbers in (after, up_to], event times from `since` on;
-    with one of the texts `containing`, or all when there are none.
+    """Batches of entries by sequence number: numbers in (after, up_to], event times from `since`
+    on; only those with one of the texts `containing`, if there are any.
     """
     last = last_sequence(connection) if up_to is None else up_to
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
@@ -238,7 +238,7 @@ def replay_entries(
 def entries_at(
     connection: SqlConnection, account: int, sequences: Collection[int], kinds: Collection[Kind]
 ) -> list[Entry]:
-    """The account's entries of these kinds at some sequence numbers, a few hundred at most, in their
+    """The account's entries of these kinds at these sequence numbers, a few hundred at most, in
     order.
     """
     chosen = ", ".join(f"{kind:d}" for kind in sorted(kinds))
@@ -251,17 +251,17 @@ def entries_at(
 
 
 def index_of(kinds: Collection[Kind]) -> str:
-    """The index in which an account's entries of some kinds stand in order: one of those that hold
-    one kind alone serves only a query that names it.
+    """The hint for the index that has an account's entries of these kinds in order; SQLite uses an
+    index of a single kind only when the query names it.
     """
     return _INDEXES.get(next(iter(kinds)), _OF_ALL) if len({*kinds}) == 1 else _OF_ALL
 
 
 def contains(texts: Collection[str]) -> str:
-    """The condition that one of the texts, in small letters, stands in a body or an outcome, where
-    ASCII letters may be large; met by all without texts. It takes each text twice.
+    """The SQL condition that a body or outcome contains one of the texts, which are in lower case,
+    regardless of the case of ASCII letters; always true without texts. It takes each text twice.
 
-    The database looks by itself, so that a thread that waits for it does not hold up the others.
+    The search runs in the database, which leaves the interpreter to other threads.
     """
     found = "instr(lower(body), ?) > 0 OR instr(lower(outcome), ?) > 0"
     return f"({' OR '.join([found] * len(texts))})" if texts else "TRUE"
@@ -280,9 +280,7 @@ def replay_latest(
     up_to: int,
     kinds: Collection[Kind],
 ) -> Iterator[Stretch]:
-    """Stretches in order of sequence number: numbers in (after, up_to], event times from `since`
-    on.
-    """
+    """Stretches by sequence number: numbers in (after, up_to], event times from `since` on."""
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     of_payments = {Kind.PAYMENT, Kind.UPDATE} if Kind.PAYMENT in kinds else set[Kind]()
     wanted = sorted(of_payments | ({Kind.EVENT} & {*kinds}))
@@ -335,7 +333,7 @@ def _as_known(connection: SqlConnection, account: int, after: int, rows: Sequenc
 def entries_between(
     connection: SqlConnection, account: int, times: tuple[int, int], up_to: int, most: int
 ) -> list[Entry] | None:
-    """Payments as known at `up_to`, and events, with event times in `times`; None when too many."""
+    """Payments as of `up_to`, and events, with event times in `times`; None when too many."""
     first, last = times
     begin = sequence_at(connection, first - SKEW)
     end = min(up_to, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))
@@ -363,9 +361,7 @@ def entries_back(
     before: int,
     most: int,
 ) -> list[Entry]:
-    """As `entries_between`, of sequence numbers smaller than `before`, the newest first, `most` of
-    them.
-    """
+    """As `entries_between`, with sequence numbers below `before`, newest first, at most `most`."""
     first, last = times
     begin = sequence_at(connection, first - SKEW)
     end = min(up_to, before - 1, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))
@@ -379,9 +375,7 @@ def entries_back(
 
 
 def count_entries(connection: SqlConnection, account: int | None, since: int, after: int) -> int:
-    """How many entries lie beyond a sequence number and the time's first; counted in an index
-    alone.
-    """
+    """How many entries there are after a sequence number and from a time on; reads an index alone."""
     after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
     own = "" if account is None else "AND account = ?"
     (number,) = connection.execute(
@@ -398,17 +392,16 @@ def last_amendment(connection: SqlConnection) -> int:
 
 
 def lacks_amendments(connection: SqlConnection, after: int) -> bool:
-    """Whether amendments beyond the number `after` are no longer there to be read."""
+    """Whether some amendments after the number `after` have been removed."""
     (first,) = connection.execute("SELECT min(number) FROM amendments").fetchone()
     return bool((last_amendment(connection) + 1 if first is None else first) > after + 1)
 
 
 def sequence_at(connection: SqlConnection, time: int) -> int:
-    """The first sequence number of an entry that arrived at `time` or later, else one beyond the
-    last.
+    """The sequence number of the first entry that arrived at `time` or later; without one, the last
+    number plus one.
 
-    Arrivals grow with sequence numbers, so a few point reads find it, and no append pays for an
-    index on time.
+    Arrivals grow with sequence numbers, so a binary search finds it without an index on time.
     """
     (low,) = connection.execute("SELECT coalesce(min(place), 1) FROM journal").fetchone()
     high = last_sequence(connection) + 1

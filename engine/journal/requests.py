@@ -1,7 +1,7 @@
-"""What commands ask of the service that holds their data folder, and what it answers.
+"""Requests from commands to the service that holds the data folder, and its answers.
 
-A command leaves a request in the database; the service looks for open ones, takes them, tells how
-far it is, and answers. Should the service end before that, the command takes its request back.
+A command writes a request into the database; the service polls for requests, begins them, reports
+progress, and answers. If the service ends before it answers, the command withdraws its request.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tollkeeper.engine.journal.contract import CommandRequest, Unanswered
 
 LOOK_S = 0.05
 PROBE = 20
-"""At every so many looks a command tries whether the folder can be written."""
+"""A command probes at every so many polls whether the folder can be written."""
 
 
 def leave_request(connection: SqlConnection, action: str, author: str, now: int) -> int:
-    """Leaves a request, `now` in microseconds; its id."""
+    """Write a request, `now` in µs; returns its id."""
     ((request,),) = connection.execute(
         "INSERT INTO requests (action, author, left_at) VALUES (?, ?, ?) RETURNING id",
         (action, author, now),
@@ -35,24 +35,24 @@ def open_requests(connection: SqlConnection) -> list[CommandRequest]:
 
 
 def take_request(connection: SqlConnection, request: int) -> None:
-    """Forgets what is asked by a request that is about to be done: it may name a person."""
+    """Delete the contents of a request that is about to be done: they may be personal data."""
     connection.execute("UPDATE requests SET action = '' WHERE id = ?", (request,))
 
 
 def note_progress(connection: SqlConnection, request: int, share: float) -> None:
-    """Notes how much of a request is done, from 0 to 1."""
+    """Write the share of a request that is done, from 0 to 1."""
     connection.execute("UPDATE requests SET progress = ? WHERE id = ?", (share, request))
 
 
 def answer_request(connection: SqlConnection, request: int, result: str) -> None:
-    """Answers a request with JSON text."""
+    """Answer a request with JSON text."""
     connection.execute(
         "UPDATE requests SET answer = ?, progress = 1.0, done = 1 WHERE id = ?", (result, request)
     )
 
 
 def answer_abandoned(connection: SqlConnection, result: str) -> None:
-    """Answers with JSON text what a service took that was the journal's owner before."""
+    """Answer, with JSON text, the requests that a former owner of the journal began."""
     connection.execute(
         "UPDATE requests SET answer = ?, done = 1 WHERE done = 0 AND action = ''", (result,)
     )
@@ -64,18 +64,18 @@ def await_answer(
     request: int,
     on_progress: Callable[[float], None],
 ) -> str:
-    """Waits for a request's answer, JSON text, and tells of progress on the way.
+    """Wait for a request's answer, JSON text, and report its progress.
 
-    `is_served` says whether a service is there. An answer is read once: it may be a key. Raises
-    `Unanswered` when the service has ended; the request is then taken back, so that the next service
-    won't do it unasked. Raises the database's error when it can't be written: then the service
-    can't answer either.
+    `is_served` says whether a service is running. An answer is deleted when read: it may be a key.
+    Raises `Unanswered` when the service has ended; the request is then withdrawn, so that the next
+    service does not do it. Raises the database's error when the database can't be written: then the
+    service can't answer either.
     """
     looks = 0
     while True:
         looks += 1
         if looks % PROBE == 0:
-            # SQLite writes nothing where a row stays as it is, so a probe changes the time.
+            # SQLite does not write a row that stays the same, so the probe changes a time.
             connection.execute("UPDATE requests SET left_at = left_at + 1 WHERE id = ?", (request,))
         held = is_served()
         result = _look(connection, request, on_progress)
@@ -89,7 +89,7 @@ def await_answer(
 
 
 def purge_requests(connection: SqlConnection, before: int) -> int:
-    """Removes the requests left before a time; there are few, and none is left."""
+    """Remove the requests made before a time: all at once, as there are few."""
     return connection.execute("DELETE FROM requests WHERE left_at < ?", (before,)).rowcount
 
 

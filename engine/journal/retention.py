@@ -3,8 +3,8 @@ writer.
 
 Each step is a transaction of its own, so a process killed in the middle has done some steps and not
 the others, and the next run does the rest. Overwritten and deleted bytes are zeroed in the file
-(`secure_delete`), and after a rewrite the write-ahead log, which still has them, is emptied. What a
-file system, a disk or a backup keeps of former contents is out of reach from here.
+(`secure_delete`), and after a rewrite the write-ahead log, which still has them, is emptied. Copies
+that a file system, a disk or a backup keeps are not reached.
 """
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
@@ -25,10 +25,10 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.writer import checksum
 
-# A step stops at the first chance after this, well before the 50 ms that an append may wait.
+# A step ends as soon as it can after this time, well before the 50 ms that an append may wait.
 STEP_S = 0.01
 CHUNK = 20
-# How long emptying the log may hold up who writes, and the pause before it is tried again.
+# How long emptying the log may block the writer, and the pause before the next attempt.
 EMPTY_MS = 20
 EMPTY_PAUSE_S = 0.05
 KEYS = 500
@@ -45,15 +45,15 @@ _Work = Callable[[SqlConnection], T]
 
 
 class _Run(Protocol):
-    """Does some work on a connection, elsewhere than in the event loop."""
+    """Runs work on a connection, outside the event loop."""
 
     def __call__(self, work: _Work[T], /) -> Awaitable[T]: ...
 
 
 async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
-    """Removes records with event times before `before`.
+    """Remove records with event times before `before`; returns how many.
 
-    How many records: payments with their updates, labels and notes, events, shadow decisions and
+    Records are payments with their updates, labels and notes, events, shadow decisions and
     accesses.
     """
     after, removed = 0, 0
@@ -69,14 +69,14 @@ async def holds_older(read: _Run, account: int, before: int) -> bool:
 
 
 async def purge_lists(read: _Run, write: _Run, account: int, before: int) -> None:
-    """Removes what lists no longer had at `before`."""
+    """Remove entries that left their lists before `before`."""
     floor = await read(lambda connection: reads.sequence_at(connection, before))
     while await write(partial(list_contents.purge_list_entries, account=account, floor=floor)):
         pass
 
 
 async def expire(write: _Run, now: int) -> None:
-    """Removes idempotency keys and commands' requests older than 24 hours."""
+    """Remove idempotency keys and commands' requests older than 24 hours."""
     before = now - DAY
     for step in (_delete_keys, _delete_amendments, requests.purge_requests):
         while await write(partial(step, before=before)):
@@ -93,7 +93,7 @@ async def rewrite(
     at: Sequence[int],
     after: int,
 ) -> int:
-    """Replaces bodies and outcomes of the account's entries by what `change` makes; how many."""
+    """Rewrite the account's entries as `Journal.rewrite` says; returns how many changed."""
     rewritten, before = 0, -1
     for first in range(0, len(at), KEYS):
         chosen = at[first : first + KEYS]
@@ -104,7 +104,7 @@ async def rewrite(
     find = partial(
         _find_changed, account=account, change=change, kinds=kinds, containing=containing
     )
-    # Traffic goes on meanwhile: what it wrote is looked through as well, until none is to change.
+    # Traffic goes on meanwhile: what it writes is read as well, until nothing is left to change.
     while rewritten != before:
         last, before = await read(reads.last_sequence), rewritten
         while after < last:
@@ -114,14 +114,14 @@ async def rewrite(
 
 
 async def forget_keys(write: _Run, sequences: Sequence[int]) -> int:
-    """Removes the idempotency keys of the entries with these sequence numbers; how many."""
+    """Remove the idempotency keys of the entries with these sequence numbers; returns how many."""
     return await _in_steps(write, sequences, _delete_keys_at)
 
 
 async def forget_account(read: _Run, write: _Run, account: int) -> int:
-    """Removes all of an account but its first and its last change; how many entries.
+    """Remove all of an account's entries but its first and last change; returns how many.
 
-    The newest changes go first: what is left of them at any moment is a beginning of what was.
+    The newest changes go first, so that what is left at any time is a valid history.
     """
     removed = await purge_records(read, write, account, _NEVER)
     await purge_lists(read, write, account, _NEVER)
@@ -135,7 +135,7 @@ async def forget_account(read: _Run, write: _Run, account: int) -> int:
 async def _in_steps(
     write: _Run, items: Sequence[T], work: Callable[[SqlConnection, Sequence[T]], int]
 ) -> int:
-    """Does `work` to all items, as many at a time as fit into one step; the sum of what it says."""
+    """Call `work` on all items, as many at a time as fit into one step; returns the sum of results."""
     position, total = 0, 0
 
     def step(connection: SqlConnection) -> None:
@@ -191,7 +191,7 @@ def _delete_entries(connection: SqlConnection, sequences: Sequence[int]) -> int:
 
 
 def _delete_keys(connection: SqlConnection, before: int) -> int:
-    # Keys arrive in the order of their sequence numbers, so the first ones are the oldest.
+    # Keys are in the order of their sequence numbers, so the first ones are the oldest.
     return connection.execute(
         "DELETE FROM idempotency WHERE arrived < ?"
         " AND place <= (SELECT max(place) FROM"
@@ -272,11 +272,11 @@ def _checksums(connection: SqlConnection, sequences: Collection[int]) -> list[Al
 
 
 def empty_log(connection: sqlite3.Connection) -> None:
-    """Moves what the write-ahead log holds into the file, then cuts the log to nothing.
+    """Move the write-ahead log's contents into the file, then truncate the log.
 
-    The first pass copies without holding up the writer and leaves little for the second. That one
-    holds up who writes while it waits for reads under way, so it gives up soon and tries again.
-    Raises JournalError when one of them goes on too long.
+    The first checkpoint copies without blocking the writer and leaves little for the second. The
+    second blocks the writer while it waits for running reads, so it gives up soon and tries again.
+    Raises JournalError when a read runs too long.
     """
     (patience_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
     deadline = time.monotonic() + schema.PATIENCE_S

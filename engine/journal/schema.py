@@ -1,4 +1,4 @@
-"""The database file: its connections, and whether its tables are those that this version knows."""
+"""The journal's database file: its connections, and the check that this release knows its tables."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.lock import make_folder
 
 DATABASE_FILE = "tollkeeper.db"
-# Marks the file as ours ("Toll"), where SQLite has a place for it.
+# SQLite's application id, which marks the file as ours ("Toll").
 APPLICATION_ID = 0x546F6C6C
 # How long a connection waits for another process's short transaction.
 PATIENCE_S = 5.0
 # Three payments of 2 KB share a page of this size; one of SQLite's own 4,096 bytes holds only one.
 PAGE_BYTES = 8192
-# How long the write-ahead log gets before it is brought into the file: a commit waits for it about
-# 1 ms, where SQLite's own 1,000 pages make it 5 and more (docs/performance.md, "The journal").
+# Pages in the write-ahead log before a checkpoint: a commit then waits about 1 ms for it, and 5 ms
+# or more with SQLite's default of 1,000 (docs/performance.md, "The journal").
 LOG_PAGES = 64
 # The number of the newest migration. They are imported where a file is brought up to date or looked
 # through: importing them takes a third of the start of a process that only reads.
@@ -26,10 +26,10 @@ NEWEST = 9
 
 
 def prepare(folder: Path) -> None:
-    """Creates the file, readable by its owner alone, and brings its tables up to date.
+    """Create the file, readable by its owner alone, or migrate its tables to this release's.
 
-    To be called under the folder's lock. Raises JournalError for a file that isn't ours, is
-    corrupt, or was written by a newer version, and for one that is gone from a folder in use.
+    The caller holds the folder's lock. Raises JournalError for a file that isn't ours, is corrupt,
+    or was written by a newer release, and for one that is missing from a folder in use.
     """
     from sqlite_utils import Database
 
@@ -53,7 +53,7 @@ def prepare(folder: Path) -> None:
 
 
 def require_current(folder: Path) -> None:
-    """Checks, for a command beside a running service, that both know the same tables."""
+    """Check that a command and the running service know the same tables."""
     from sqlite_utils import Database
 
     from tollkeeper.engine.journal.migrations import migrations
@@ -71,7 +71,7 @@ def require_current(folder: Path) -> None:
 
 
 def connect(folder: Path) -> sqlite3.Connection:
-    """A connection whose every commit is on disk, and whose deletions leave no bytes behind."""
+    """A connection that syncs each commit to disk and overwrites what it deletes."""
     connection = sqlite3.connect(
         f"{(folder / DATABASE_FILE).absolute().as_uri()}?mode=rw",
         uri=True,
@@ -86,7 +86,7 @@ def connect(folder: Path) -> sqlite3.Connection:
 
 
 def connect_for_reading(folder: Path) -> sqlite3.Connection:
-    """A connection that sees what is committed and changes nothing."""
+    """A read-only connection."""
     connection = connect(folder)
     connection.execute("PRAGMA query_only = ON")
     return connection

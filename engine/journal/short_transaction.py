@@ -1,4 +1,4 @@
-"""Transactions of a process that writes beside the one that holds the journal."""
+"""Transactions of a process that writes while another one holds the journal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PAUSE = 2.0
 
 @contextmanager
 def short_transaction(connection: SqlConnection) -> Iterator[None]:
-    """One transaction, and then a pause in which others can take the write lock.
+    """One transaction, followed by a pause in which others can take the write lock.
 
-    SQLite does not queue those who wait for the write lock, they look for it now and then: beside
-    transactions without pauses they may wait for seconds.
+    SQLite has no queue for the write lock: waiting processes poll for it, and without pauses
+    between transactions they may wait for seconds.
     """
     connection.execute("BEGIN IMMEDIATE")
     start = time.monotonic()

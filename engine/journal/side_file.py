@@ -1,4 +1,4 @@
-"""An SQLite file beside the journal's, for what can be worked out from the journal again."""
+"""An SQLite file beside the journal's, for data that can be derived from the journal again."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class SideFile:
         self._reading.execute("PRAGMA query_only = ON")
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """What a query finds that takes microseconds."""
+        """The result of a query that takes microseconds."""
         try:
             return query(self._reading)
         except sqlite3.Error as error:
             raise self._failure(error) from error
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Does `work` in a transaction of its own; done once that is committed."""
+        """Run `work` in a transaction of its own; returns once it is committed."""
         return await in_thread(self._thread, partial(self._transact, work))
 
     async def empty_log(self) -> None:
-        """Leaves nothing of what was overwritten in the write-ahead log. Raises `JournalError`."""
+        """Remove overwritten data from the write-ahead log. Raises `JournalError`."""
         await in_thread(self._thread, self._empty_log)
 
     def close(self) -> None:
-        """Closes the file once all writes are done."""
+        """Close the file once all writes are done."""
         self._thread.shutdown()
         self._writing.close()
         self._reading.close()
@@ -76,12 +76,12 @@ class SideFile:
 
 
 def create_file(path: Path) -> None:
-    """Creates an empty file, readable by its owner alone; leaves one that exists as it is."""
+    """Create an empty file, readable by its owner alone, unless it exists."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def connect(path: Path, durability: Durability) -> sqlite3.Connection:
-    """A connection that writes ahead and leaves no deleted bytes behind."""
+    """A connection with a write-ahead log that overwrites what it deletes."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {durability}")
@@ -90,13 +90,14 @@ def connect(path: Path, durability: Durability) -> sqlite3.Connection:
 
 
 def claim_file(path: Path, identity: str) -> None:
-    """Notes in the file which journal it stands beside."""
+    """Record in the file which journal it belongs to."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA application_id = {_mark(identity)}")
 
 
 def stands_beside(path: Path, identity: str) -> bool:
-    """Whether the file may stand beside this journal: it is its own, new, or of an earlier version.
+    """Whether the file can be used with this journal: it belongs to it, is new, or of an older
+    release.
 
     Raises `sqlite3.Error` for a file that can't be read.
     """
@@ -106,5 +107,5 @@ def stands_beside(path: Path, identity: str) -> bool:
 
 
 def _mark(identity: str) -> int:
-    """The place that SQLite has for it takes 31 bits; 0 is a file without a mark."""
+    """The journal's mark for SQLite's `user_version`: 31 bits, of which 0 means no mark."""
     return crc32(identity.encode()) >> 1 | 1

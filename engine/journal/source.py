@@ -1,4 +1,4 @@
-"""Where a journal is: in a data folder, or in a database with a folder for what is derived from it."""
+"""Where a journal is: in a data folder, or in a database with a folder for derived data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """`folder` holds what each node works out for itself and may lose. `part_of` is the database whose
-    shard it is, None for the first one, which has no schema and no folder of its own."""
+    """`folder` holds data that each node derives and may lose. `part_of` is the database that it is
+    a shard of; None for the first shard, which has no schema and no folder of its own."""
 
     url: str
     folder: Path
@@ -30,7 +30,7 @@ JournalSource: TypeAlias = Path | Database
 
 
 def folder_of(source: JournalSource) -> Path:
-    """The folder on this machine."""
+    """The journal's folder on this machine."""
     return source if isinstance(source, Path) else source.folder
 
 
@@ -40,7 +40,7 @@ def url_of(source: JournalSource) -> str | None:
 
 
 def key_folder_of(source: JournalSource) -> Path:
-    """The folder with the key of secrets, which all shards have in common."""
+    """The folder with the secret key, which all shards share."""
     return folder_of(whole_of(source))
 
 
@@ -62,7 +62,7 @@ def shard_of(database: Database, number: int) -> Database:
 
 
 def shards_of(source: JournalSource) -> list[JournalSource]:
-    """Each of the journals that the accounts are shared out to. Raises `JournalError`."""
+    """All journals that the accounts are divided between. Raises `JournalError`."""
     if isinstance(source, Path):
         return [source]
     from tollkeeper.engine.journal.postgres.shards import shards_in
@@ -73,7 +73,8 @@ def shards_of(source: JournalSource) -> list[JournalSource]:
 
 
 def home_of(source: JournalSource, account: str, *, is_new: bool = False) -> JournalSource:
-    """The journal with the account of this name, or its test account; a new one's is settled now.
+    """The journal that has the account with this name; for a new account, one is assigned now.
+
     Raises `JournalError`."""
     if isinstance(source, Path):
         return source
@@ -88,9 +89,9 @@ def home_of(source: JournalSource, account: str, *, is_new: bool = False) -> Jou
 async def open_source(
     source: JournalSource, purpose: str, *, patience_s: float, waiting_limit: int
 ) -> AsyncIterator[Journal]:
-    """Opens the journal for `purpose`, until the end of the block, in which nobody else can.
+    """Open the journal for this process alone, until the end of the block.
 
-    Raises `Locked` once somebody else has held it for `patience_s` seconds, `JournalError`.
+    Raises `Locked` when another process has held it for `patience_s` seconds, and `JournalError`.
     """
     if isinstance(source, Path):
         async with open_journal(
@@ -109,7 +110,7 @@ async def open_source(
 
 @asynccontextmanager
 async def open_journal_for_reading(source: JournalSource) -> AsyncIterator[Journal]:
-    """The journal as it is on disk, beside whoever writes it. Raises `JournalError`."""
+    """Open the journal for reading, whoever holds it. Raises `JournalError`."""
     require_current(source)
     if isinstance(source, Path):
         journal: Journal = SqliteJournal(source)
@@ -124,7 +125,7 @@ async def open_journal_for_reading(source: JournalSource) -> AsyncIterator[Journ
 
 
 def holder_of_source(source: JournalSource) -> str | None:
-    """The purpose for which a living process holds the journal, None when none does."""
+    """The purpose for which a running process holds the journal, None when none does."""
     if isinstance(source, Path):
         return holder(source)
     from tollkeeper.engine.journal.postgres.ownership import holder_of
@@ -134,7 +135,7 @@ def holder_of_source(source: JournalSource) -> str | None:
 
 
 def connect_to_journal(source: JournalSource) -> SqlConnection:
-    """A connection for what is written beside whoever holds the journal. Raises `JournalError`."""
+    """A connection to write with while another process holds the journal. Raises `JournalError`."""
     if isinstance(source, Path):
         return schema.connect(source)
     from tollkeeper.engine.journal.postgres.connection import connect
@@ -143,7 +144,7 @@ def connect_to_journal(source: JournalSource) -> SqlConnection:
 
 
 def connect_for_reading(source: JournalSource) -> SqlConnection:
-    """A connection that sees what is committed and changes nothing. Raises `JournalError`."""
+    """A read-only connection. Raises `JournalError`."""
     if isinstance(source, Path):
         return schema.connect_for_reading(source)
     # An extra, which a data folder never needs.
@@ -153,7 +154,7 @@ def connect_for_reading(source: JournalSource) -> SqlConnection:
 
 
 def require_current(source: JournalSource) -> None:
-    """Checks, for a command beside a running service, that both know the same tables."""
+    """Check that a command and the running service know the same tables."""
     if isinstance(source, Path):
         schema.require_current(source)
     else:
@@ -161,12 +162,12 @@ def require_current(source: JournalSource) -> None:
 
 
 def connect_to_stage(source: JournalSource) -> SqlConnection:
-    """A connection that fills contents of lists, beside whoever holds the journal."""
+    """A connection to stage list contents with, while another process holds the journal."""
     return staging.connect(source) if isinstance(source, Path) else connect_to_journal(source)
 
 
 def discard_abandoned(connection: SqlConnection, source: JournalSource) -> None:
-    """Removes what killed imports left staged, as far as no import can still need it."""
+    """Remove the staged contents of killed imports, unless a running import may need them."""
     if isinstance(source, Path):
         staging.discard_abandoned(connection, source)
     else:

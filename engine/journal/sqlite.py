@@ -1,7 +1,7 @@
-"""The journal in one SQLite file: a thread that writes, and reads that don't hold the loop up.
+"""The journal in one SQLite file: one writing thread, and reads that don't block the event loop.
 
-Point reads follow an index on a connection of the loop's own and take microseconds. Pages, purging
-and rewriting read in other threads, a bounded batch at a time; no read keeps a snapshot beyond its
+Point reads use an index, on a connection of the event loop's own, and take microseconds. Pages,
+purging and rewriting read in other threads, one bounded batch at a time; no snapshot outlives its
 batch, so the write-ahead log can always be emptied.
 """
 
@@ -63,7 +63,7 @@ async def open_journal(
     patience_s: float = LOCK_PATIENCE_S,
     waiting_limit: int = WAITING_LIMIT,
 ) -> AsyncIterator[SqliteJournal]:
-    """Locks the data folder for `purpose` and opens its journal, until the end of the block.
+    """Lock the data folder and open its journal, until the end of the block.
 
     Raises `Locked` when another process holds the folder, JournalError for a file that can't be
     used.
@@ -252,7 +252,7 @@ class SqliteJournal(Journal):
             staging.discard_abandoned(connection, self._folder)
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """A query of another kind on the loop's connection; it should take microseconds."""
+        """Run a query that takes microseconds on the event loop's connection."""
         return query(self._reading)
 
     async def requests(self) -> list[CommandRequest]:

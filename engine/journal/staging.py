@@ -1,7 +1,7 @@
 """List contents that imports fill, and the removal of those that no import needs any more.
 
-A content that is given up first loses its list's name, in one step, so that nobody can put half of
-it in force. Its entries are removed a few at a time, between the commits of others.
+A content that is given up first loses its list's name, in one step, so that a half-removed one can
+never be put to use. Its entries are then removed a few at a time, between the commits of others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tollkeeper.engine.journal.lock import no_import_runs
 from tollkeeper.engine.journal.short_transaction import short_transaction
 
 _GIVEN_UP = ""
-"""Stands for the list's name in a content that was given up."""
+"""The list name of contents that were given up."""
 LONGEST_IMPORT = 24 * 3600 * 1_000_000
-"""How long (µs) what was staged is kept where nobody can tell whether an import still runs."""
+"""How long (µs) a staged content is kept where it can't be known whether its import still runs."""
 _COUNT = (
     "SELECT (SELECT count(*) FROM list_entries WHERE content = id) FROM list_contents"
     " WHERE id = ? AND account = ? AND list = ? AND from_place IS NULL"
@@ -25,9 +25,9 @@ _COUNT = (
 
 
 def connect(folder: Path) -> sqlite3.Connection:
-    """A connection that fills contents: they are on disk with the change that puts them in force.
-
-    So no transaction holds the write lock until a disk has answered.
+    """A connection to fill contents with. It does not sync its commits, so that it never holds the
+    write lock while the disk is busy: the contents are synced with the change that puts them to
+    use.
     """
     connection = schema.connect(folder)
     connection.execute("PRAGMA synchronous = NORMAL")
@@ -37,13 +37,13 @@ def connect(folder: Path) -> sqlite3.Connection:
 def count_staged(
     connection: SqlConnection, account: int, list_name: str, content: int
 ) -> int | None:
-    """How many entries are staged for the list under `content`; None when nothing is."""
+    """How many entries the staged content `content` of a list has; None when there is none."""
     found = connection.execute(_COUNT, (content, account, list_name)).fetchone()
     return None if found is None else int(found[0])
 
 
 def discard(connection: SqlConnection, content: int) -> None:
-    """Removes one staged content; one that a list has by now stays."""
+    """Remove a staged content, unless a list uses it by now."""
     connection.execute(
         "UPDATE list_contents SET list = ? WHERE id = ? AND from_place IS NULL",
         (_GIVEN_UP, content),
@@ -52,7 +52,7 @@ def discard(connection: SqlConnection, content: int) -> None:
 
 
 def give_up_contents(connection: SqlConnection, account: int) -> None:
-    """Gives up all that the account's lists hold and ever held, for `discard_abandoned`."""
+    """Give up all contents of the account's lists, which `discard_abandoned` then removes."""
     connection.execute(
         "UPDATE list_contents SET list = ?, from_place = NULL, to_place = NULL WHERE account = ?",
         (_GIVEN_UP, account),
@@ -60,7 +60,7 @@ def give_up_contents(connection: SqlConnection, account: int) -> None:
 
 
 def discard_abandoned(connection: SqlConnection, folder: Path) -> None:
-    """Removes what killed imports left; while an import runs, only what was given up before."""
+    """Remove the contents of killed imports; while an import runs, only those given up before."""
     with no_import_runs(folder) as alone:
         if alone:
             connection.execute(
@@ -71,7 +71,7 @@ def discard_abandoned(connection: SqlConnection, folder: Path) -> None:
 
 
 def discard_old(connection: SqlConnection, before: int) -> None:
-    """Removes what was staged before a time (µs): no import takes as long."""
+    """Remove what was staged before a time (µs), longer ago than any import takes."""
     connection.execute(
         "UPDATE list_contents SET list = ? WHERE from_place IS NULL AND list != ? AND staged < ?",
         (_GIVEN_UP, _GIVEN_UP, before),
@@ -80,7 +80,7 @@ def discard_old(connection: SqlConnection, before: int) -> None:
 
 
 def remove_given_up(connection: SqlConnection) -> None:
-    """Removes the entries of contents that were given up."""
+    """Remove the contents that were given up, with their entries."""
     is_left = True
     while is_left:
         with short_transaction(connection):

@@ -1,4 +1,4 @@
-"""What a process beside the service reads of a journal, to follow it by its sequence numbers."""
+"""Reads of a journal by another process than its owner, which follows it by sequence numbers."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
@@ -22,14 +22,14 @@ _AFTER = (
     f"SELECT {reads.COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
     f" AND kind IN ({', '.join(f'{kind:d}' for kind in AMENDABLE)}) ORDER BY place"
 )
-# Without the body, which may be pages long: a question asks for the arrival of many payments.
+# Without the body, which may be long: a search needs the arrivals of many payments.
 _ARRIVED = "SELECT arrived FROM journal WHERE place = ?"
 _KNOWN = f"SELECT {reads.KNOWN_COLUMNS} FROM journal WHERE place = ? AND kind = {Kind.PAYMENT:d}"
 
 
 class Amendment(NamedTuple):
-    """The entry at `sequence`, of one of the kinds `AMENDABLE`, was rewritten or removed. The id is a
-    payment's, of a payment or an update, and else empty.
+    """The entry at `sequence`, of one of the kinds `AMENDABLE`, was rewritten or removed. The id is
+    a payment's, of a payment or an update, and else empty.
     """
 
     number: int
@@ -53,11 +53,11 @@ class Tail:
         return reads.last_sequence(self._connection)
 
     def records(self, after: int, up_to: int) -> list[Entry]:
-        """What is `AMENDABLE`, of every account, with sequence numbers in (after, up_to]."""
+        """Every account's entries of the kinds `AMENDABLE` with sequence numbers in (after, up_to]."""
         return list(map(Entry._make, self._connection.execute(_AFTER, (after, up_to))))
 
     def amendments(self, after: int, limit: int) -> list[Amendment]:
-        """What was rewritten or removed, oldest first, numbers beyond `after`."""
+        """The amendments with numbers above `after`, oldest first."""
         rows = self._connection.execute(
             "SELECT number, account, kind, id, place FROM amendments"
             " WHERE number > ? ORDER BY number LIMIT ?",
@@ -66,7 +66,7 @@ class Tail:
         return list(map(Amendment._make, rows))
 
     def lacks_amendments(self, after: int) -> bool:
-        """Whether amendments beyond the number `after` are no longer there to be read."""
+        """Whether some amendments after the number `after` have been removed."""
         return reads.lacks_amendments(self._connection, after)
 
     def last_amendment(self) -> int:
@@ -79,7 +79,7 @@ class Tail:
         return None if row is None else int(row[0])
 
     def payments_beginning(self, account: int, beginning: str, limit: int) -> list[int]:
-        """Sequence numbers of payments whose ids begin so, in the order of the ids, at most `limit`."""
+        """Sequence numbers of payments with ids of this beginning, by id, at most `limit`."""
         beyond = beginning + reads.LAST_CHARACTER
         rows = self._connection.execute(_BEGINNING, (account, beginning, beyond, limit))
         return [sequence for (sequence,) in rows]
@@ -99,11 +99,12 @@ class Tail:
         return 0 if row is None else int(row[0])
 
     def sequence_at(self, time: int) -> int:
-        """The first that arrived at `time` (µs) or later, one beyond the last without it."""
+        """The sequence number of the first entry that arrived at `time` (µs) or later; without one,
+        the last number plus one."""
         return reads.sequence_at(self._connection, time)
 
     def next_arrival(self, after: int) -> int | None:
-        """When the next entry beyond a sequence number arrived (µs); None without one."""
+        """When the next entry after a sequence number arrived (µs); None without one."""
         row = self._connection.execute(
             "SELECT arrived FROM journal WHERE place > ? ORDER BY place LIMIT 1", (after,)
         ).fetchone()

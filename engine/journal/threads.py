@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 async def in_thread(threads: Executor, work: Callable[[], T]) -> T:
-    """What `work` returns. Raises `Unavailable` once the threads are shut down: a node that leaves its
-    journal still has requests under way."""
+    """Run `work` in one of the threads. Raises `Unavailable` once they are shut down: a node that
+    leaves its journal still has requests under way."""
     try:
         doing = asyncio.get_running_loop().run_in_executor(threads, work)
     except RuntimeError as error:

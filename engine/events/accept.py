@@ -1,6 +1,6 @@
-"""The way of an event up to what monitors make of it: windows, metrics, monitors.
+"""The steps of an event: windows count it, its metrics are read, its monitors are evaluated.
 
-`keep` puts it into the journal, and its alerts into the outbox.
+`keep` then puts it into the journal, and its alerts into the outbox.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tollkeeper.engine.velocity.contract import Observation, Record, State
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """All that a monitor of an event's own type needs in place of a payment's facts."""
+    """Stands for a payment's facts where the monitors of an event's type expect them."""
 
     arrived: int
 
@@ -44,7 +44,7 @@ class EventReceipt:
 
 
 class AcceptedEvent(NamedTuple):
-    """What is answered to an event that is still to be kept."""
+    """The response to an event that is still to be kept."""
 
     pending: Pending
     accepted: EventReceipt
@@ -53,7 +53,7 @@ class AcceptedEvent(NamedTuple):
 async def accept_event(
     engine: Engine, active: ActivePrograms, event: Event, arrived: int
 ) -> AcceptedEvent:
-    """Take in an event, which windows count from now on. `arrived` in µs since the epoch.
+    """Count an event and evaluate its monitors. `arrived` in µs since the epoch.
 
     Raises `Taken` for an id in use.
     """
@@ -102,7 +102,7 @@ async def accept_event(
 
 
 async def _count_label(engine: Engine, event: Entry, type_: str, said: SaidLabel) -> Pending | None:
-    """The label that an event brings, told by it; None when no payment has the id."""
+    """Count the label that an event gives to a payment; None when no payment has the id."""
     known = await engine.journal.first_and_last(event.account, said.payment)
     if known is None:
         return None

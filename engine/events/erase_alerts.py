@@ -1,7 +1,6 @@
-"""Alerts and standings follow the journal when it was rewritten: what it forgot, they forget.
+"""After the journal was rewritten, remove from alerts and monitors' states what it no longer holds.
 
-All that is kept of alerts comes from the journal's transitions, so a run that was cut off is done
-again.
+All of them are derived from the journal's transitions, so an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ from tollkeeper.engine.monitors.watch import MonitorKey, Standing
 from tollkeeper.engine.runtime import Engine
 
 _AT_ONCE = 200
-"""How many are looked at before the event loop gets its turn."""
+"""How many are checked between two yields to the event loop."""
 
 
 async def follow_journal(engine: Engine, account: int) -> int:
-    """How many alerts show something else now. Raises `JournalError`."""
+    """Update alerts and states from the journal; returns how many alerts changed. Raises
+    `JournalError`."""
     changed = await _follow_alerts(engine, account)
     await _follow_standings(engine, account)
     await engine.outbox.empty_log()
@@ -63,7 +63,7 @@ async def _follow_standings(engine: Engine, account: int) -> None:
 
 
 async def _stands(engine: Engine, of: MonitorKey, standing: Standing) -> bool:
-    """What was purged stands on: the journal no longer tells how it came about."""
+    """Whether the journal still leads to this state, or no longer has the record that led to it."""
     transitions = await _transitions_at(engine, standing.sequence)
     return transitions is None or of[1:] in [
         (transition.type, transition.monitor, transition.key) for transition in transitions

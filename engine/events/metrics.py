@@ -1,4 +1,4 @@
-"""A metric's value now and its recent course, for keys that somebody asks about."""
+"""A metric's value now and over the last day, for given keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 
 POINTS = 25
-"""A day by the hour, both ends in: as far back as the windows hold every record."""
+"""One point an hour for a day, both ends included: as far back as the windows hold every record."""
 
 
 class Point(NamedTuple):
@@ -27,7 +27,7 @@ class Point(NamedTuple):
 
 
 class KeyMismatch(Exception):  # noqa: N818 - an answer, not a fault of ours
-    """Keys that the metric has not; the message says what it has."""
+    """The keys do not fit the metric; the message says which keys it has."""
 
 
 async def course(

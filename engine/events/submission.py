@@ -1,4 +1,4 @@
-"""Reads `POST /events`: one event, or a batch of them, each with all that is wrong with it."""
+"""Read the body of `POST /events`: one event or a batch, with all violations of each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SingleEventBody(Struct, frozen=True, gc=False):
 class Event(Struct, frozen=True, gc=False):
     """An event that fits the version of its type that is in force at `timestamp` (µs).
 
-    `kept` is what the journal stores of its data, `data` what programs read.
+    `kept` is the JSON that the journal stores of its data, `data` what programs read.
     """
 
     id: str
@@ -63,7 +63,7 @@ class _Bodies(Struct):
 
 
 class _Loose(Struct):
-    """What can be made out of an event that breaks rules."""
+    """The members of an event that breaks rules, as far as they can be read."""
 
     type: Any = None
     data: Any = None
@@ -81,9 +81,10 @@ _RAWS = json.Decoder(list[Raw])
 
 
 def split(body: bytes) -> list[bytes] | Violation | None:
-    """The events of a batch, each as the body it would be alone, or why there are none to take.
+    """The events of a batch, each as a body of its own, or the violation that the batch has as a
+    whole.
 
-    None when it is no batch, or no JSON.
+    None when the body is no batch, or no JSON.
     """
     try:
         bodies = _BODIES.decode(body)
@@ -105,7 +106,7 @@ def split(body: bytes) -> list[bytes] | Violation | None:
 
 
 def place_in_batch(index: int, found: Sequence[Violation]) -> list[Violation]:
-    """Violations of one event of a batch, with their places in the whole body."""
+    """The violations of one event of a batch, with their paths in the whole body."""
     place = f"events[{index}]"
     return [
         structs.replace(each, field=place + each.field.removeprefix("event"))
@@ -116,8 +117,7 @@ def place_in_batch(index: int, found: Sequence[Violation]) -> list[Violation]:
 
 
 def read_event(body: bytes, now: int, active: ActivePrograms) -> Event | tuple[Violation, ...]:
-    """The event in the body, or all its violations; `now` is the request's one reading of the
-    clock, in µs since the epoch."""
+    """The event in the body, or all its violations; `now` is the request's arrival in µs."""
     rules = rules_at(now, active.limits)
     sent: SentEvent | tuple[Violation, ...]
     try:
@@ -144,7 +144,7 @@ def read_event(body: bytes, now: int, active: ActivePrograms) -> Event | tuple[V
 
 
 def _more(body: bytes, now: int, active: ActivePrograms) -> list[Violation]:
-    """What is wrong with the type and the data of an event that is refused for its form."""
+    """Violations of the type and the data of an event whose form is refused already."""
     try:
         sent = _LOOSE.decode(body).event
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which conditions held beside the one that decided: what would still be caught without it."""
+"""How often later conditions were true as well: what would still be caught without this one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tollkeeper.engine.registry.past_states import PastStates
 
 
 class AlsoMet(Struct, frozen=True):
-    """Of the newest `of` hits, how many each later condition held for as well."""
+    """For how many of the newest `of` hits each later condition was true as well."""
 
     of: int
     conditions: Mapping[str, int]
@@ -22,7 +22,7 @@ class AlsoMet(Struct, frozen=True):
 async def also_met(
     journal: Journal, past_states: PastStates, account: int, payments: Iterable[str]
 ) -> AlsoMet:
-    """Of payments given by their ids, explained one after another; those that are gone are left out."""
+    """The same for these payments, explained one after another; missing payments are skipped."""
     held: Counter[str] = Counter()
     looked = 0
     for payment in payments:

@@ -1,4 +1,4 @@
-"""All records behind an aggregate that a decision read, page by page, newest first."""
+"""All records that an aggregate counted for a decision, page by page, newest first."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ async def counted_page(
     cursor: int | None,
     limit: int,
 ) -> CountedPage:
-    """What aggregate `index` of the rule or the scorecard counted when the payment was decided.
+    """The records that aggregate `index` of the rule or scorecard counted when the payment was
+    decided.
 
-    Each record as it was known then, less what was erased or purged since. A record that brings
-    several values is listed as often. Raises `NotFound` for the payment, and for an aggregate that
-    was not read.
+    Each record is as it was then, without what was erased or purged since. A record with several
+    values is listed once for each. Raises `NotFound` for the payment, and for an aggregate that was
+    not read.
     """
     past = await past_of(journal, past_states, account, payment_id)
     if past is None:
@@ -75,12 +76,12 @@ def _page(past: Past, of: Decider, index: int, cursor: int | None, limit: int) -
 
 
 def _says_no_time(read: AggregateRead) -> bool:
-    """Whether one that looks at all of history tells of no one record."""
+    """Whether it reads all of history and its value points to no single record."""
     return read.value is None or isinstance(read.value, bool) or read.window.function == "streak"
 
 
 def _times(read: AggregateRead) -> tuple[int, int]:
-    """The event times (µs) of what it counted, the first and the last."""
+    """The first and the last event time (µs) that it counts."""
     if read.window.over is not None:
         return read.at - read.window.over + 1, read.at
     time = read.at - int(read.value or 0)

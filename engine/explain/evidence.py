@@ -1,7 +1,8 @@
 """The records that an aggregate over history counted, listed where they are few.
 
-They are those of `windows/contract.py`, found by looking at each record of the window again: an
-aggregate of what is listed gives the value that was read, or it is said that it no longer does.
+They are found by evaluating each record of the window again, by the rules of
+`velocity/contract.py`. The listed records give the value that was read; where they no longer do,
+the explanation says so.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Instant, Type
 
 LISTED = 10
-"""So many records are listed at most."""
+"""The most records that are listed."""
 
 
 class AggregateRead(NamedTuple):
-    """An aggregate as it was read: the group, as of event time `at` (µs), by the record `reader`."""
+    """An aggregate that the record `reader` read for the group `key`, as of event time `at` (µs)."""
 
     window: Window
     series: SeriesPlan
@@ -37,7 +38,7 @@ class AggregateRead(NamedTuple):
 def aggregate_reads(
     plan: Plan, keys: Sequence[Key | None], values: Sequence[Value | None], at: int, reader: str
 ) -> list[AggregateRead]:
-    """The aggregates of a program, in the order of its histories."""
+    """The reads of a program, in the order of its histories."""
     series = {each.digest: each for each in plan.series}
     return [
         AggregateRead(window, series[window.series], key, value, at, reader)
@@ -48,10 +49,10 @@ def aggregate_reads(
 def list_records(
     explained: ExplainedHistory, read: AggregateRead, records: Iterable[Record]
 ) -> ExplainedHistory:
-    """The aggregate with those of `records` that it counted.
+    """The explanation, with those of `records` that the aggregate counted.
 
-    `records` are all with event times in the window, each as known when it was read, the reading
-    one as it was before anything was decided about it.
+    `records` are all those with event times in the window, each as of the read; the reading record
+    itself as before its decision.
     """
     window = read.window
     again: Value | None
@@ -73,7 +74,7 @@ def list_records(
 def list_without_records(
     explained: ExplainedHistory, read: AggregateRead
 ) -> ExplainedHistory | None:
-    """The aggregate when no record need be looked at to say what it counted, else None."""
+    """The explanation, when no record need be read to list what was counted; else None."""
     if read.key is None:
         return replace(explained, note="a part of the key is missing")
     if read.window.function == "first" and read.value is False:
@@ -92,7 +93,7 @@ def _is_large(value: Value | None) -> bool:
 
 
 def counted_values(read: AggregateRead, records: Iterable[Record]) -> Iterator[tuple[Record, Any]]:
-    """The records that are in the group and the window, with each value that they bring."""
+    """The records in the group and the window, with each of their values."""
     series, over = read.series, read.window.over
     for record in records:
         if record.event != series.event or record.time > read.at:
@@ -113,7 +114,7 @@ def _elapsed_since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int 
 
 
 def counted_record(type_: Type | None, record: Record, value: Any) -> CountedRecord:
-    """A record as it is listed, its value of that type."""
+    """A record as it is listed, with its value of that type."""
     return CountedRecord(
         record.id,
         written_value(record.time, Instant()),

@@ -1,7 +1,7 @@
-"""Why a stored payment was decided as it was, from the versions and values it recorded.
+"""Explain a stored decision, from the versions and values that it recorded.
 
-The account's lists, rates and time zone are taken as they stood at the payment's sequence number in
-the journal, so that the answer stays the same, whatever was changed since.
+The account's lists, rates and time zone are those as of the payment's sequence number, so that the
+explanation stays the same whatever is changed later.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tollkeeper.engine.velocity.plan import Plan
 from tollkeeper.grammar.program import Rule, Scorecard, Value
 
 LOOKED_THROUGH = 2_000
-"""So many entries of the journal are looked through to list what was counted."""
+"""The most journal entries that are read to list what was counted."""
 
 NOTHING_READ: tuple[Reading, list[AggregateRead]] = (
     Reading(Plan((), ()), lambda _facts, _environment: ()),
@@ -67,7 +67,7 @@ _PROGRAMS = 16
 
 
 class Past(NamedTuple):
-    """A decision to explain, the account as it met it, and what it and those before it met."""
+    """A decision to explain, with the account's state as of then and the environments up to then."""
 
     journal: Journal
     account: Account
@@ -77,13 +77,13 @@ class Past(NamedTuple):
     environments: PastEnvironments
 
     def label_of(self, payment_id: str) -> str | None:
-        """What was known of another payment when the decision was made."""
+        """The label of another payment when the decision was made."""
         account, up_to = self.created.account, self.created.sequence
         return verdict_in(self.journal.record_entries(account, Kind.LABEL, payment_id, up_to))
 
 
 class StoredProgram(NamedTuple):
-    """A stored version's program, and what is worked out of it once."""
+    """A stored version's program, with what is computed from it once."""
 
     program: Rule | Scorecard
     reading: Reading
@@ -91,10 +91,10 @@ class StoredProgram(NamedTuple):
 
 
 class Explanation(Struct, frozen=True):
-    """`arrived` in µs. `scorecard` and `rule` are None where none was asked for.
+    """`arrived` in µs. `scorecard` and `rule` are None where the payment had none.
 
-    `repeated` says whether evaluating it again gave what was decided: it does, unless the person's
-    data was erased.
+    `repeated` says whether evaluating again gave the same decision: it does, unless the person's
+    data were erased.
     """
 
     payment: str
@@ -109,7 +109,7 @@ class Explanation(Struct, frozen=True):
 async def explain(
     journal: Journal, past_states: PastStates, account: int, payment_id: str
 ) -> Explanation | None:
-    """The explanation of what was decided when the payment was created; None without it."""
+    """The explanation of a payment's decision; None without such a payment."""
     past = await past_of(journal, past_states, account, payment_id)
     return None if past is None else await asyncio.to_thread(_explain, past)
 
@@ -123,7 +123,7 @@ async def past_of(
         return None
     created = states[0]
     if created.sequence > journal.last_sequence():
-        # What was changed before it may not be on disk either.
+        # The changes before the payment may not be on disk yet either.
         await journal.flush()
     last = await journal.latest(account, Kind.CHANGE, cursor=created.sequence, limit=1)
     return await asyncio.to_thread(_past, journal, past_states, created, last.entries[0].sequence)
@@ -192,7 +192,8 @@ def _with_records(
     histories: Sequence[ExplainedHistory],
     position: int,
 ) -> tuple[ExplainedHistory, ...]:
-    """The aggregates, with what they counted; their values begin at `position` of the reads."""
+    """The aggregates with the records they counted; their values begin at index `position` of the
+    reads."""
     if not histories:
         return ()
     decision, facts = past.decision, past.facts
@@ -212,7 +213,7 @@ def _with_records(
 
 
 class _Window:
-    """What the journal has of the windows that a payment read, each as known then."""
+    """The records in the windows that a payment read, each as of then."""
 
     def __init__(self, past: Past, stored: StoredRecords, overs: Iterable[int | None]) -> None:
         self._past = past
@@ -237,7 +238,7 @@ class _Window:
         return list_records(history, read, records)
 
     def _first(self, read: AggregateRead) -> list[Record] | None:
-        """The records of the time from which an age is counted."""
+        """The records at the time from which an age is counted."""
         if read.value is None:
             return []
         time = read.at - int(read.value)

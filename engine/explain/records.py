@@ -1,4 +1,4 @@
-"""What was decided and what was changed, page by page, newest first."""
+"""Decisions and the audit log, page by page, newest first."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ async def decided_page(
 async def audit_page(
     journal: Journal, account: int, *, since: int = 0, cursor: int | None = None, limit: int = 100
 ) -> AuditItems:
-    """Every change of the account's configuration, who read of persons, and who judged which payment,
-    at `since` (µs) or later.
+    """Every change of the account's configuration, who read of persons, and who judged which
+    payment, at `since` (µs) or later.
     """
     pages = [
         await journal.latest(
@@ -81,7 +81,7 @@ async def audit_page(
         )
         for kind in (Kind.CHANGE, Kind.ACCESS, Kind.LABEL)
     ]
-    # Where a kind's page ends, nothing is known yet of what that kind has further back.
+    # Entries older than the end of any kind's page wait: that kind may have more before them.
     known_from = max((page.cursor or 0 for page in pages), default=0)
     found = sorted(
         (each for page in pages for each in page.entries if each.sequence >= known_from),
@@ -94,7 +94,7 @@ async def audit_page(
 
 
 def _is_told(entry: Entry) -> bool:
-    """Of the labels the log tells those of people; banks and files tell theirs by the thousand."""
+    """Whether the audit log shows a label: only those that people set; files bring thousands."""
     return entry.kind != Kind.LABEL or decode_label(entry.body).source == "review"
 
 
@@ -115,7 +115,7 @@ def _audit_item(entry: Entry) -> AuditItem:
 
 
 def _judged_item(entry: Entry, label: Label) -> AuditItem:
-    """A person's verdict, or that it was taken back."""
+    """An item for a person's label, or for its withdrawal."""
     action = "verdict_taken_back" if label.label is None else "verdict_given"
     detail = {} if label.label is None else {"label": label.label, "reason": label.reason}
     told = entry.sequence, entry.arrived, label.by

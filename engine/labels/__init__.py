@@ -1,1 +1,1 @@
-"""Labels: what became known of a payment afterwards, by whom, in the journal's one sequence."""
+"""Labels: verdicts on payments that arrive later, with their source, in the journal's one sequence."""

@@ -1,4 +1,4 @@
-"""What was known of payments at one place of the journal's sequence."""
+"""The labels of payments as of one sequence number."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.label import (
     LabelSource,
     Verdict,
+    add_label,
     decode_label,
     verdict_of,
-    with_label,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLabels:
-    """The label that counts of each payment that has one, and what it was at an earlier place of
-    those of which something was said since.
+    """`now` are the payments' labels as of a sequence number. `before` are the labels as of an
+    earlier number, of those payments that got labels in between.
     """
 
     now: dict[str, Verdict] = field(default_factory=dict)
@@ -27,8 +27,10 @@ class KnownLabels:
 
 
 def known_labels(journal: Journal, account: int, up_to: int, since: int = 0) -> KnownLabels:
-    """The account's labels at the sequence number `up_to`, and what changed beyond `since`. Blocks
-    as `Journal.replay`.
+    """The account's labels as of `up_to`, and of the payments labelled after `since`, those as of
+    `since`.
+
+    Blocks as `Journal.replay`.
     """
     said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     found = KnownLabels()
@@ -37,7 +39,7 @@ def known_labels(journal: Journal, account: int, up_to: int, since: int = 0) -> 
             labels = said[entry.id]
             if entry.sequence > since > 0:
                 found.before.setdefault(entry.id, verdict_of(labels))
-            with_label(labels, decode_label(entry.body))
+            add_label(labels, decode_label(entry.body))
     for id_, labels in said.items():
         if (verdict := verdict_of(labels)) is not None:
             found.now[id_] = verdict

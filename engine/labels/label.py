@@ -1,4 +1,4 @@
-"""A label as it is kept, and which of a payment's labels counts."""
+"""A label as it is stored, and which of a payment's labels counts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LabelSource: TypeAlias = Literal[
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SOURCES: tuple[LabelSource, ...] = get_args(LabelSource)
-"""The weightiest first: of several sources that are sure, the first one's word counts."""
+"""By weight: the label of the first source that has one other than `unsure` counts."""
 
 
 class Label(Struct, frozen=True, omit_defaults=True):
     """The body of an entry of kind `LABEL`; its id is the payment's.
 
-    `label` is None when the source takes back what it said. `at` (µs) is when the source came to
-    know, `by` the key or command that told it, or the event.
+    `label` is None when the source withdraws its label. `at` (µs) is when the source came to know,
+    `by` the key, command or event that brought the label.
     """
 
     source: LabelSource
@@ -39,7 +39,7 @@ decode_label = msgspec.json.Decoder(Label).decode
 
 
 def labels_in(entries: Iterable[Entry]) -> dict[LabelSource, Label]:
-    """What each source says of a payment after the entries of its labels, oldest first."""
+    """Each source's present label, from the entries of a payment's labels, oldest first."""
     said: dict[LabelSource, Label] = {}
     for entry in entries:
         label = decode_label(entry.body)
@@ -55,16 +55,16 @@ def verdicts(labels: Mapping[LabelSource, Label]) -> dict[LabelSource, Verdict]:
 
 
 def verdict_in(entries: Iterable[Entry]) -> Verdict | None:
-    """The label that counts after the entries of a payment's labels, oldest first."""
+    """The label that counts, from the entries of a payment's labels, oldest first."""
     return verdict_of(verdicts(labels_in(entries)))
 
 
-def with_label(said: dict[LabelSource, Verdict], label: Label) -> Verdict | None:
-    """The label that counts once a source has said something more, which `said` has from then on."""
-    said.pop(label.source, None)
+def add_label(by_source: dict[LabelSource, Verdict], label: Label) -> Verdict | None:
+    """Put a source's new label into `by_source`; returns the label that counts then."""
+    by_source.pop(label.source, None)
     if label.label is not None:
-        said[label.source] = label.label
-    return verdict_of(said)
+        by_source[label.source] = label.label
+    return verdict_of(by_source)
 
 
 def verdict_of(labels: Mapping[LabelSource, Verdict]) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""What people wrote about a payment for each other: no verdict, and nothing that rules read."""
+"""Notes that people write about a payment for each other; rules don't read them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.runtime import Engine
 
 MAX_NOTE = 1000
-"""How many characters a note has."""
+"""The most characters of a note."""
 MAX_NOTES = 100
-"""How many notes a payment has."""
+"""The most notes of a payment."""
 
 
 class PaymentNote(Struct, frozen=True):
@@ -31,10 +31,10 @@ decode_note = msgspec.json.Decoder(PaymentNote).decode
 async def add_note(
     engine: Engine, account: int, payment_id: str, by: str, text: str
 ) -> PaymentNote:
-    """Done once it is on disk.
+    """Add a note; returns once it is on disk.
 
-    Raises `Invalid` for a text that says nothing or is no text, `NotFound` when no payment has the
-    id, `Conflict` when it has too many, `JournalError`.
+    Raises `Invalid` for an empty or malformed text, `NotFound` when no payment has the id,
+    `Conflict` when it has too many notes, and `JournalError`.
     """
     lines = text.splitlines()
     if not text.strip() or len(text) > MAX_NOTE or not all(map(str.isprintable, lines)):
@@ -60,6 +60,6 @@ async def add_note(
 
 
 async def notes_of(engine: Engine, account: int, payment_id: str) -> list[PaymentNote]:
-    """What was written about a payment, oldest first."""
+    """The notes about a payment, oldest first."""
     entries = await engine.journal.of_record(account, Kind.NOTE, payment_id)
     return [decode_note(entry.body) for entry in entries]

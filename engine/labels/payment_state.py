@@ -1,4 +1,4 @@
-"""A stored payment as windows count it: with what its arrival met and what is known of it by now."""
+"""A stored payment as windows count it: with the environment of its arrival and its present label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tollkeeper.engine.velocity.contract import State
 
 
 def past_environments(engine: Engine, account: int) -> PastEnvironments:
-    """What the account's records met when they arrived."""
+    """The environments that the account's records were decided in."""
     configured, now = engine.state.accounts[account], engine.active[account].environment
     return PastEnvironments(engine.journal, engine.past_states, configured, now)
 

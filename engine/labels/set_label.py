@@ -1,4 +1,4 @@
-"""Say, or take back, what became known of a payment; windows that read labels count it at once."""
+"""Set or withdraw a payment's label; windows that read labels count it at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.labels.label import (
     Label,
     LabelSource,
+    add_label,
     encode_label,
     labels_in,
     verdicts,
-    with_label,
 )
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.registry.errors import NotFound
@@ -23,7 +23,7 @@ from tollkeeper.engine.velocity.contract import Record
 
 
 async def set_label(engine: Engine, account: int, payment_id: str, label: Label) -> bool:
-    """Keep a label; whether it says anything new. Done when it is on disk.
+    """Set a label; returns, once it is on disk, whether it changed anything.
 
     Raises `NotFound` when no payment has the id, `Unavailable` or `Overloaded` when the label
     can't be kept.
@@ -50,14 +50,14 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
 async def count_label(
     engine: Engine, created: Entry, latest: Entry, label: Label, arrived: int
 ) -> Pending:
-    """Count what is known of a payment from now on, to be kept; `arrived` in µs.
+    """Count a payment with a new label, which is still to be kept; `arrived` in µs.
 
     `latest` is the payment's last update, `created` when it has none.
     """
     account, id_ = created.account, created.id
     said = verdicts(await labels_of(engine, account, id_))
     before = await payment_state(engine, created, latest)
-    after = replace(before, label=with_label(said, label))
+    after = replace(before, label=add_label(said, label))
     observed = await engine.windows.observe(
         Record(account, id_, created.time, arrived, after, before), ()
     )
@@ -74,7 +74,7 @@ async def count_label(
 
 
 async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[LabelSource, Label]:
-    """What each source says of a payment now."""
+    """Each source's present label of a payment."""
     return labels_in(await engine.journal.of_record(account, Kind.LABEL, payment_id))
 
 

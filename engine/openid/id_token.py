@@ -1,4 +1,4 @@
-"""An ID token, checked as OpenID Connect Core 3.1.3.7 says."""
+"""Validate an ID token as OpenID Connect Core 3.1.3.7 says."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from joserfc.jwk import KeySet
 
 SKEW_S: Final = 60
-"""How far the provider's clock and ours may be apart."""
+"""The tolerated difference (s) between the provider's clock and ours."""
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "Ed25519", "EdDSA")
-"""Signatures of key pairs alone: a secret that both know, or none at all, proves nothing."""
+"""Asymmetric signatures only: a shared secret, or no signature, proves nothing."""
 
 
 class TokenError(Exception):
-    """The token lets nobody in; the message is for the log and tells nothing of a person."""
+    """The token is not accepted; the message is for the log and has no personal data."""
 
 
 class UnknownKeyError(TokenError):
-    """None of the keys signed it: the provider may have others by now."""
+    """None of the known keys signed it: the provider may have changed its keys."""
 
 
 def check_token(

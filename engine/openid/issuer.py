@@ -1,4 +1,4 @@
-"""What a provider says of itself: where it is asked, and the keys it signs with."""
+"""A provider's metadata: its endpoints, and the keys it signs with."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 
 PROVIDER_PATIENCE_S: Final = 10.0
 KNOWN_S: Final = 3600.0
-"""How long what a provider said of itself is taken to hold."""
+"""How long (s) a provider's metadata and keys are cached."""
 ANEW_S: Final = 30.0
-"""Its keys are asked for anew, for a token that none of them signed, no more often than this."""
+"""The shortest time (s) between two requests for keys because of a token that none of them signed.
+"""
 MOST_BYTES: Final = 2**20
 
 
 class UnreachableError(Exception):
-    """A provider does not answer as one does; the message is for the log."""
+    """A provider did not answer as the standard requires; the message is for the log."""
 
 
 class IssuerMetadata(Struct, frozen=True):
-    """The members that are needed of the provider's description (OpenID Connect Discovery 1.0)."""
+    """The members that we need of the metadata (OpenID Connect Discovery 1.0)."""
 
     issuer: str
     authorization_endpoint: str
@@ -37,7 +38,7 @@ class IssuerMetadata(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class KnownIssuer:
-    """What was read, and when (seconds of a steady clock)."""
+    """Cached metadata and keys, and when they were read (seconds of a monotonic clock)."""
 
     metadata: IssuerMetadata
     read_at: float
@@ -47,17 +48,17 @@ class KnownIssuer:
 
 @dataclass(slots=True)
 class Issuers:
-    """What is known of providers, by issuer."""
+    """The cache of providers' metadata and keys, by issuer."""
 
-    _known: dict[str, KnownIssuer] = field(default_factory=dict)
+    _cached: dict[str, KnownIssuer] = field(default_factory=dict)
 
     def learn(self, metadata: IssuerMetadata) -> None:
-        """Takes it as said now."""
-        self._known[metadata.issuer] = KnownIssuer(metadata, monotonic())
+        """Cache metadata that was read just now."""
+        self._cached[metadata.issuer] = KnownIssuer(metadata, monotonic())
 
     async def metadata(self, issuer: str) -> IssuerMetadata:
         """Raises `UnreachableError`."""
-        known = self._known.get(issuer)
+        known = self._cached.get(issuer)
         if known is None or known.read_at + KNOWN_S < monotonic():
             url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
             found = _read(await ask("GET", url))
@@ -70,22 +71,22 @@ class Issuers:
     async def keys(self, issuer: str) -> KeySet:
         """The keys that the issuer signs with. Raises `UnreachableError`."""
         await self.metadata(issuer)
-        known = self._known[issuer]
+        known = self._cached[issuer]
         if known.keys is None or known.keys_at + KNOWN_S < monotonic():
             return await self._read_keys(known)
         return known.keys
 
     async def newer_keys(self, issuer: str) -> KeySet | None:
-        """The keys asked for anew, None when they were just now: whoever sends bad tokens does not
-        have the provider asked each time. Raises `UnreachableError`.
+        """The keys, read again; None when that was done within `ANEW_S`, so that bad tokens do not
+        lead to a request each. Raises `UnreachableError`.
         """
         await self.metadata(issuer)
-        known = self._known[issuer]
+        known = self._cached[issuer]
         return None if known.keys_at + ANEW_S > monotonic() else await self._read_keys(known)
 
     async def _read_keys(self, known: KnownIssuer) -> KeySet:
         keys = _key_set(await ask("GET", known.metadata.jwks_uri))
-        self._known[known.metadata.issuer] = replace(known, keys=keys, keys_at=monotonic())
+        self._cached[known.metadata.issuer] = replace(known, keys=keys, keys_at=monotonic())
         return keys
 
 
@@ -95,7 +96,7 @@ async def ask(
     data: dict[str, str] | None = None,
     auth: tuple[str, str] | None = None,
 ) -> bytes:
-    """A provider's good answer. Raises `UnreachableError`."""
+    """The body of a provider's successful response. Raises `UnreachableError`."""
     try:
         async with (
             httpx.AsyncClient(timeout=PROVIDER_PATIENCE_S, auth=auth) as client,

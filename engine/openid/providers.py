@@ -1,7 +1,7 @@
-"""Who lets people in by OpenID Connect, account by account: a file of the operator's.
+"""The OpenID Connect providers by account, from a file of the operator's.
 
-It stands beside the service and not among an account's settings: who could change it could let
-anybody in as anything.
+They are not among an account's settings: whoever could change them could sign anybody in as
+anything.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class OpenIdError(Exception):
 
 
 class Provider(Struct, frozen=True, forbid_unknown_fields=True):
-    """Lets people into one account.
+    """A provider that signs people in to one account.
 
-    `address` is the console's own, as browsers reach it. `client_secret_file` holds the secret; a
-    public client has none. `name_claim` is the user's name; an `email` must be verified.
-    `roles` says which values of the claim `role_claim` make a person what, the first that fits
-    counting; without it, people are let in who are users already.
+    `address` is the console's, as browsers reach it. `client_secret_file` holds the secret; a
+    public client has none. The claim `name_claim` gives the user's name; an `email` must be
+    verified. `roles` maps each role to values of the claim `role_claim`; the first role that
+    matches counts. Without it, only existing users can sign in.
     """
 
     issuer: str
@@ -53,12 +53,12 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
             raise OpenIdError(message) from None
 
     def returns_to(self) -> str:
-        """Where the provider sends people back to."""
+        """The URL that the provider redirects people back to."""
         return f"{self.address.rstrip('/')}/console/sign-in/openid"
 
 
 def read_providers(path: Path) -> Mapping[str, Provider]:
-    """The providers by the account that they let people into. Raises `OpenIdError`."""
+    """The providers by the account that they sign people in to. Raises `OpenIdError`."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         providers = msgspec.convert(found, dict[str, Provider])

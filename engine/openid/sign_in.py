@@ -1,6 +1,6 @@
 """Sign a person in by OpenID Connect: the code flow, with PKCE, a state and a nonce.
 
-What goes on between its two halves is kept in memory and is good once, for ten minutes, in the
+The state between its two halves is kept in memory. It can be used once, within ten minutes, by the
 browser that began it.
 """
 
@@ -35,18 +35,18 @@ from tollkeeper.engine.registry.sessions import SignInGrant
 from tollkeeper.engine.runtime import Engine
 
 ATTEMPT_LASTS = HOUR // 6
-"""How long a person may take at the provider (µs)."""
+"""How long an attempt is valid (µs)."""
 MAX_ATTEMPTS = 10_000
-"""Attempts held at once; the one that was begun first makes room."""
+"""The most attempts at once; the oldest is dropped for a new one."""
 OPENID_AUTHOR = "openid"
-"""Who gives roles that follow from claims, as the audit shows it."""
+"""The author, in the audit log, of roles that follow from claims."""
 _SECRET_BYTES = 32
 _SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SignInAttempt:
-    """What a person who is at the provider comes back to; `ends_at` in µs."""
+    """A sign-in that has been begun; `ends_at` in µs."""
 
     account: str
     state: str
@@ -57,7 +57,7 @@ class SignInAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """Where the browser goes, and what it must show when it comes back."""
+    """Where the browser is sent, and the secret that it must present when it comes back."""
 
     address: str
     attempt: str
@@ -65,7 +65,7 @@ class Departure:
 
 @dataclass(slots=True)
 class OpenId:
-    """The providers by account, what is known of them, and who is under way, by a secret's hash."""
+    """The providers by account, their cached metadata, and open attempts by their secret's hash."""
 
     providers: Mapping[str, Provider] = field(default_factory=dict)
     issuers: Issuers = field(default_factory=Issuers)
@@ -77,8 +77,9 @@ class _Tokens(Struct, frozen=True):
 
 
 async def begin_sign_in(openid: OpenId, account: str, now: int, shard: int = 1) -> Departure:
-    """To an account of this shard. Raises `NotFound` where nobody lets people into the account,
-    `UnreachableError`."""
+    """Begin a sign-in to an account of this shard.
+
+    Raises `NotFound` where the account has no provider, `UnreachableError`."""
     provider = openid.providers.get(account)
     if provider is None:
         raise NotFound("account", f"nobody signs in to `{account}` by OpenID")
@@ -106,7 +107,7 @@ async def begin_sign_in(openid: OpenId, account: str, now: int, shard: int = 1) 
 async def finish_sign_in(
     engine: Engine, openid: OpenId, secret: str, state: str, code: str, issuer: str | None, now: int
 ) -> SignInGrant:
-    """Whom the provider vouches for. Raises `TokenError`, `UnreachableError`."""
+    """Finish a sign-in; returns who signs in. Raises `TokenError`, `UnreachableError`."""
     attempt = openid.attempts.pop(_hash(secret), None)
     if attempt is None or attempt.ends_at <= now:
         raise TokenError("nobody is under way with this secret")
@@ -125,7 +126,8 @@ async def finish_sign_in(
 async def _check(
     openid: OpenId, provider: Provider, token: str, nonce: str, now: int
 ) -> Mapping[str, Any]:
-    """The token's claims, also when the provider has changed its keys since they were read."""
+    """The claims of a valid token; reads the provider's keys again if none of those known signed
+    it."""
     keys = await openid.issuers.keys(provider.issuer)
     try:
         return check_token(token, keys, provider, nonce, now)

@@ -1,7 +1,7 @@
-"""An account deleted: all that is kept of it goes, but for when it was made and deleted, and by whom.
+"""Delete an account with all its data; only when and by whom it was created and deleted is kept.
 
-The deletion is a change like any other, and holds from there on. What it removes goes in steps
-beside the traffic; a start does what a run that was cut off had left.
+The deletion is a change in the journal, effective at once. The data are then removed in steps,
+while traffic goes on; the next start finishes an interrupted removal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEPT = 2
 
 
 class DeleteAccount(AccountVerb, frozen=True):
-    """Delete a suspended account for good, with its test account and all that is kept of both."""
+    """Delete a suspended account and its test account, with all their data."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         live = self.number(engine)
@@ -38,7 +38,7 @@ class DeleteAccount(AccountVerb, frozen=True):
 
 
 async def remove_deleted(engine: Engine, number: int) -> int:
-    """Remove what is kept of a deleted account; how many entries. Raises `JournalError`."""
+    """Remove a deleted account's data; returns how many entries. Raises `JournalError`."""
     async with rewriting(engine, number):
         await engine.windows.keep(number, ())
         drop_unfinished_erasures(engine, number)
@@ -51,7 +51,7 @@ async def remove_deleted(engine: Engine, number: int) -> int:
 
 
 async def finish_deletions(engine: Engine) -> None:
-    """Remove what is left of deleted accounts, before anything of it is read. Raises `JournalError`."""
+    """Finish interrupted removals, before the data are read. Raises `JournalError`."""
     for number in engine.state.deleted:
         if engine.journal.count(number) > _KEPT:
             await remove_deleted(engine, number)

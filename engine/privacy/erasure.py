@@ -1,7 +1,7 @@
-"""One person's data erased: from payments and events, alerts, lists and windows.
+"""Erase one person's data from payments, events, alerts, lists and windows.
 
-The audit trail stays, and so does what was decided. Each step finds by itself what it has to do,
-and payments, which alone know a person's addresses, come last: a run that was cut off is run again.
+The audit log and the decisions stay. Each step finds by itself what is left to do, and payments,
+the only place with a person's addresses, come last: so an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ _PAYMENT_KINDS = (Kind.PAYMENT, Kind.UPDATE)
 
 
 async def erase_user(engine: Engine, account: int, by: str, user: str) -> PersonErased:
-    """Erase all that is kept of a user, and say in the audit log how much that was.
+    """Erase all data of a user, and record in the audit log how much that was.
 
-    Raises `JournalError`; done again, it does the rest: what the windows still count of entries that
-    no longer name the user is kept for that. What was said meanwhile goes as well.
+    Raises `JournalError`; calling it again does the rest, for which it remembers what the windows
+    still count of entries that no longer name the user. Data that arrive while it runs are erased
+    too.
     """
     found = engine.unfinished_erasures.setdefault((account, user), PersonEntries())
     async with engine.publishing[account], rewriting(engine, account):
@@ -89,7 +90,7 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         in_reports = partial(
             rewrite, _in_reports(person, found), at=named.entries, after=named.last
         )
-        # A payment after its updates: an export looks again at what stands where payments do.
+        # A payment after its updates: an export reads again what was altered at the payments' places.
         while await in_reports(Kind.UPDATE) + await in_reports(Kind.PAYMENT):
             pass
         alerts = await follow_journal(engine, account)
@@ -108,10 +109,10 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
 
 
 def _find_person(engine: Engine, account: int, user: str, found: PersonEntries) -> Person:
-    """With the addresses that stand, or stood, beside the identifier in payments."""
+    """The person, with the e-mail addresses that payments have, or had, with the identifier."""
     person = Person(user)
     addresses = {
-        address_of(_recorded(entry).payment)
+        address_of(_decode_payment(entry).payment)
         for entry in _naming(engine.journal, account, person, _look_up(engine, account, person))
         if _pays(person, entry)
     }
@@ -120,8 +121,8 @@ def _find_person(engine: Engine, account: int, user: str, found: PersonEntries) 
 
 
 class _Named(NamedTuple):
-    """The sequence numbers of the `entries` that may name the person and of all those that are
-    `worded`, up to `last`, beyond which there may be more; the ids of the person's `payments`.
+    """The sequence numbers of `entries` that may name the person, and of all entries with free text
+    (`worded`), both complete up to `last`; the ids of the person's `payments`.
     """
 
     entries: list[int]
@@ -147,8 +148,8 @@ def _look_up(engine: Engine, account: int, person: Person) -> NamingEntries:
 def _naming(
     journal: Journal, account: int, person: Person, found: NamingEntries
 ) -> Iterator[Entry]:
-    """The payments and updates that may name the person, and events that are not in the index; some
-    of them twice. Raises `Damaged`.
+    """The payments and updates that may name the person, and such events that are not in the index;
+    some may come twice. Raises `Damaged`.
     """
     yield from chain.from_iterable(journal.payments_at(account, found.payments))
     kinds = (*_PAYMENT_KINDS, Kind.EVENT)
@@ -157,23 +158,23 @@ def _naming(
         for place in found.damaged:
             batches = replay(after=place - 1, up_to=place, kinds=AMENDABLE)
             if (entry := next(chain.from_iterable(batches), None)) is not None:
-                raise _damaged(entry)
+                raise _damage_of(entry)
         yield from chain.from_iterable(replay(after=found.last, kinds=kinds))
 
 
 def _pays(person: Person, entry: Entry) -> bool:
-    return entry.kind in _PAYMENT_KINDS and person.pays(_recorded(entry).payment)
+    return entry.kind in _PAYMENT_KINDS and person.pays(_decode_payment(entry).payment)
 
 
-def _recorded(entry: Entry) -> StoredFacts:
+def _decode_payment(entry: Entry) -> StoredFacts:
     """Raises `Damaged`."""
     try:
         return decode_recorded(entry.body)
     except UNREADABLE as error:
-        raise _damaged(entry) from error
+        raise _damage_of(entry) from error
 
 
-def _damaged(entry: Entry) -> Damaged:
+def _damage_of(entry: Entry) -> Damaged:
     told = f"{name_entry(entry)} can't be read, and may name the person"
     return Damaged(f"{told}; restore a backup, and erase the person there")
 
@@ -196,13 +197,14 @@ async def _rewrite(
 
 
 def _in_changes(person: Person) -> Callable[[Entry], Entry]:
-    """The audit log says when, by whom and of how many entries a list was changed, as before."""
+    """Erase the person from changes; the audit log still says when, by whom and how many entries
+    changed."""
 
     def erase(entry: Entry) -> Entry:
         recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
         change = recorded.change
         if isinstance(change, Proposed) and isinstance(change.change, EntriesWanted):
-            others = _without(change.change, person)
+            others = _without_person(change.change, person)
             if others == change.change:
                 return entry
             left_proposal = replace(change, change=others)
@@ -216,16 +218,16 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
     return erase
 
 
-def _without(wanted: EntriesWanted, person: Person) -> EntriesWanted:
+def _without_person(wanted: EntriesWanted, person: Person) -> EntriesWanted:
     others = tuple(entry for entry in wanted.entries if not person.is_named(entry.value))
     return replace(wanted, entries=others)
 
 
 async def _refuse_proposals(engine: Engine, account: int, by: str, person: Person) -> None:
-    """What was proposed of the person's own entries is no longer known to anybody."""
+    """Refuse the open proposals whose entries were the person's, as nothing of them is left."""
     for number, proposal in engine.state.accounts[account].proposals.items():
         wanted = proposal.change
-        if not isinstance(wanted, EntriesWanted) or _without(wanted, person) == wanted:
+        if not isinstance(wanted, EntriesWanted) or _without_person(wanted, person) == wanted:
             continue
         async with engine.changing:
             if engine.state.accounts[account].proposals[number].change == wanted:
@@ -249,7 +251,7 @@ def _in_events(
 
 
 def _in_labels(person: Person, payments: Collection[str]) -> Callable[[Entry], Entry]:
-    """A label stays, without the words that were said with it."""
+    """Erase the reasons given with labels; the labels stay."""
 
     def erase(entry: Entry) -> Entry:
         if entry.id not in payments and not person.may_be_in(entry.body):
@@ -260,7 +262,7 @@ def _in_labels(person: Person, payments: Collection[str]) -> Callable[[Entry], E
 
 
 def _in_notes(person: Person, payments: Collection[str]) -> Callable[[Entry], Entry]:
-    """That there was a note stays, and whose."""
+    """Erase the texts of notes; that there was a note, and its author, stay."""
 
     def erase(entry: Entry) -> Entry:
         if entry.id not in payments and not person.may_be_in(entry.body):
@@ -272,7 +274,7 @@ def _in_notes(person: Person, payments: Collection[str]) -> Callable[[Entry], En
 
 def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry]:
     def erase(entry: Entry) -> Entry:
-        recorded = _recorded(entry)
+        recorded = _decode_payment(entry)
         if not person.pays(recorded.payment):
             return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
         if entry.kind == Kind.PAYMENT:
@@ -292,12 +294,12 @@ def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
 
 
 async def _recount(engine: Engine, account: int, found: PersonEntries, person: Person) -> None:
-    """The windows count what is left of payments and events, as they would after a restart."""
+    """Count the erased payments and events in the windows, as a restart would."""
     for id_ in [each for each in found.first if each not in found.uncounted]:
         state = await payment_state(engine, found.first[id_], found.last[id_])
         await uncount_payment(engine, account, id_, state)
         found.uncounted.add(id_)
-    # Only now, as the windows counted what lists once had.
+    # Not earlier: the windows counted with the lists' former entries.
     await engine.journal.forget_values(account, person.names)
     for id_ in [each for each in found.first if each not in found.counted]:
         known = await engine.journal.first_and_last(account, id_)
@@ -314,7 +316,8 @@ async def _recount(engine: Engine, account: int, found: PersonEntries, person: P
 async def _erase_from_lists(
     engine: Engine, account: int, by: str, person: Person
 ) -> dict[str, int]:
-    """By list, how many entries went; the audit log says that too, but never which."""
+    """Remove the person from lists; returns the number of entries by list, which the audit log gets
+    too."""
     removed = {}
     async with engine.changing:
         for name, held in engine.active[account].contents.items():

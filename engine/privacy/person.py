@@ -1,8 +1,8 @@
-"""What tells of one person in what is stored, and what is left of it without the person.
+"""Which stored data are one person's, and what an erasure leaves of a record.
 
-Left of a payment is what the merchant's books need: its id, order, amount, merchant, status and
-attempts, and what was decided. Left of an event are its numbers, truth values, times and choices:
-what a free text or an address says of a person, its type does not tell.
+A payment keeps what the merchant's accounting needs: its id, order, amount, merchant, status and
+attempts, and the decision. An event keeps its numbers, booleans, times and choices; its free texts
+and addresses are erased, as their type does not say whether they are personal data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tollkeeper.engine.stored_records import StoredEvent
 from tollkeeper.grammar import types as t
 
 ERASED_VALUE = "erased"
-"""Stands in the audit log for a value that named the person."""
+"""Replaces, in the audit log, a value that named the person."""
 
 _ASKED = 200
 _encode = msgspec.json.Encoder().encode
@@ -32,7 +32,7 @@ _PLAIN = (t.Number, t.Boolean, t.Instant, t.Duration)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user's identifier, and the addresses that stand beside it in payments, in small letters."""
+    """A user's identifier, and the e-mail addresses that payments have with it, in lower case."""
 
     user: str
     emails: frozenset[str] = frozenset()
@@ -42,23 +42,23 @@ class Person:
         return self.emails | {self.user}
 
     def is_named(self, value: object) -> bool:
-        """Whether a value is nothing but the person's identifier or address."""
+        """Whether a value is the person's identifier or address."""
         return isinstance(value, str) and (value == self.user or value.lower() in self.emails)
 
     def written(self) -> list[list[str]]:
-        """The names as JSON writes them, with ASCII letters small, as many in each list as a query
-        takes: anybody may have paid with many addresses.
+        """The names as JSON writes them, with ASCII letters in lower case, split into lists that
+        are short enough for one query: a person may have used many addresses.
         """
         names = sorted(_encode(name)[1:-1].lower().decode() for name in self.names)
         return [names[first : first + _ASKED] for first in range(0, len(names), _ASKED)]
 
     def may_be_in(self, stored: bytes) -> bool:
-        """False for JSON in which the person is surely not named."""
+        """False for JSON that certainly does not name the person."""
         small = stored.lower()
         return any(name.encode() in small for name in chain.from_iterable(self.written()))
 
     def pays(self, payment: Payment) -> bool:
-        """Whether a payment is theirs: by its user, or by the address when it names no user."""
+        """Whether it is the person's payment: by its user id, or by the address when it has none."""
         user = payment.user
         if user is None:
             return False
@@ -66,7 +66,7 @@ class Person:
 
 
 def address_of(payment: Payment) -> str | None:
-    """The user's e-mail address in small letters; a domain alone stands for many people."""
+    """The user's e-mail address in lower case; None for a domain alone, which many people share."""
     email = payment.user.email if payment.user is not None else None
     if email is None or "@" not in email.removeprefix("@"):
         return None
@@ -74,7 +74,7 @@ def address_of(payment: Payment) -> str | None:
 
 
 def erase_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
-    """A recorded payment without what tells who paid, with what, and from where."""
+    """A stored payment without the data that identify the payer, the card and the device."""
     payment: Payment = recorded.payment
     card, order = payment.method.card, payment.order
     if card is not None:
@@ -93,7 +93,7 @@ def erase_payment(recorded: StoredFacts, person: Person) -> StoredFacts:
 
 
 def erase_event(kept: StoredEvent, contract: Contract, person: Person) -> StoredEvent:
-    """An event that names the person, without its free texts and addresses."""
+    """An event without its free texts and addresses."""
 
     def stays(name: str) -> bool:
         type_ = types.get(name)
@@ -106,9 +106,10 @@ def erase_event(kept: StoredEvent, contract: Contract, person: Person) -> Stored
 
 
 def erase_transitions(outcome: bytes | None, tells: Callable[[object], bool]) -> bytes | None:
-    """The outcome of an entry with every transition blank that shows something which `tells`.
+    """An entry's outcome in which each transition that shows a value for which `tells` is true is
+    blank.
 
-    A blank transition stays in its place: alerts are known by their record and their number in it.
+    A blank transition keeps its place: alerts are identified by their record and their index in it.
     """
     transitions = transitions_of(outcome)
     blank = tuple(erase_transition(transition, tells) for transition in transitions)
@@ -126,7 +127,8 @@ def erase_transition(transition: Transition, tells: Callable[[object], bool]) ->
 
 
 def unless_in(left: bytes) -> Callable[[object], bool]:
-    """Tells texts that are not in what is left of a record: they came from what is erased."""
+    """A predicate for texts that are not in the rest of a record, so that they came from erased
+    data."""
     known = set(_texts(msgspec.json.decode(left)))
     return lambda value: isinstance(value, str) and value not in known
 

@@ -1,4 +1,4 @@
-"""Payments older than the account's setting go, in small steps beside the traffic."""
+"""Remove payments older than the account's setting, in small steps while traffic goes on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tollkeeper.engine.webhook_secrets import has_outlived_secret, settle_secret
 
 _EVERY_S = 3600.0
 _LOOK_S = 1.0
-"""How often it is looked whether a clock that was wrong is right again."""
+"""How often (s) to check whether a clock in doubt is trusted again."""
 
 
 async def keep_to_retention(engine: Engine) -> None:
-    """Purge every account each hour, until cancelled; never by a clock that may be wrong."""
+    """Purge every account each hour, but not by a clock in doubt; runs until cancelled."""
     while True:
         while not engine.clock_watch.is_plausible:
             await asyncio.sleep(_LOOK_S)
@@ -38,7 +38,7 @@ async def keep_to_retention(engine: Engine) -> None:
 
 
 async def _end_secrets(engine: Engine, account: int) -> None:
-    """Take out of the journal the secrets of webhooks that sign no longer."""
+    """Remove from the journal webhooks' secrets that no longer sign."""
     async with engine.changing:
         known = engine.state.accounts.get(account)
         if known is not None and has_outlived_secret(known, engine.clock()):
@@ -46,15 +46,15 @@ async def _end_secrets(engine: Engine, account: int) -> None:
 
 
 async def purge_account(engine: Engine, account: int) -> int:
-    """Remove what is older than the account keeps; how many entries. Raises `JournalError`.
+    """Remove what is older than the account keeps; returns how many entries. Raises `JournalError`.
 
-    No window is filled meanwhile: one that was would hold what is being removed.
+    No window is filled meanwhile: it would count what is being removed.
     """
     settings = engine.state.accounts[account].settings
     before = engine.clock() - settings.retention_days * DAY
     async with engine.publishing[account]:
         if account not in engine.state.accounts:
-            # It was deleted meanwhile, with all that is kept of it.
+            # The account was deleted meanwhile.
             return 0
         return await _purge(engine, account, before)
 
@@ -73,7 +73,7 @@ async def _purge(engine: Engine, account: int, before: int) -> int:
 
 
 def _outlives(engine: Engine, account: int, kept: int) -> bool:
-    """Whether a window reaches back further than what is kept (µs)."""
+    """Whether a window reaches back further than data are kept (µs)."""
     plans = engine.active[account].plans()
     return any(plan.ages or (plan.over or 0) > kept for plan in plans)
 

@@ -1,4 +1,4 @@
-"""What shadows would have decided about a payment, from what was read and frozen beside it."""
+"""Evaluate a payment's shadows, from the values that were read with its decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tollkeeper.engine.shadow_queue import QueuedShadow
 
 
 def queue_shadows(engine: Engine, decided: DecidedPayment) -> None:
-    """Lets the shadows of a payment that is kept be evaluated, after its answer."""
+    """Queue the shadows of a kept payment, to be evaluated after the response."""
     for waiting in _evaluations(decided):
         engine.shadows.add(waiting)
 
@@ -49,8 +49,8 @@ def _decide_by_shadow(
     decision: Decision,
     read: ProgramValues,
 ) -> Decision:
-    """The decision with the shadow in the place of its rule or scorecard."""
-    # Reads them again: keys that failed beside the decision fail here for all to see.
+    """The decision that the payment would have got with the shadow as its rule or scorecard."""
+    # Computes the keys again: if that failed during the decision, it fails here and is recorded.
     again = shadow.loaded.reading.reads(facts, active.environment)
     values = [value for _, value in zip(again, read, strict=True)]
     assert programs.scorecard is not None

@@ -1,7 +1,7 @@
-"""Shadows: what a version on trial would have decided, recorded beside the decision, never applied.
+"""Shadows: the decisions of a version on trial, recorded beside the actual ones and never applied.
 
-A shadow is evaluated after the decision is on disk, in another thread, from facts and values that
-were frozen then: nothing of it leads back to the decision or its answer.
+A shadow is evaluated in another thread, after the decision is on disk, from immutable facts and
+values: it can affect neither the decision nor the response.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DRAIN_S = 5.0
 
 
 class ShadowOutcome(Struct, frozen=True, omit_defaults=True):
-    """What matters of a decision: its action, the condition that was met, the score in hundredths."""
+    """The action of a decision, the condition that was met, and the score in hundredths."""
 
     action: Action | None = None
     condition: str | None = None
@@ -36,8 +36,8 @@ class ShadowOutcome(Struct, frozen=True, omit_defaults=True):
 class ShadowRecord(Struct, frozen=True, omit_defaults=True):
     """The body of an entry of kind `SHADOW`; its id is the payment's.
 
-    `would` is None when the shadow failed. `skipped` are those passed over since the last entry
-    because too many waited.
+    `would` is None when the shadow failed. `skipped` counts the payments since the last entry that
+    were not evaluated, because too many waited.
     """
 
     kind: Decider
@@ -53,7 +53,7 @@ decode = msgspec.json.Decoder(ShadowRecord).decode
 
 
 async def record_shadows(engine: Engine) -> None:
-    """Evaluate and record what waits, until cancelled."""
+    """Evaluate and record queued shadows; runs until cancelled."""
     queue = engine.shadows
     while True:
         await queue.filled.wait()
@@ -75,7 +75,7 @@ async def record_shadows(engine: Engine) -> None:
 
 
 async def drain(engine: Engine) -> None:
-    """Give what is unfinished a moment to be recorded; what is left then is lost."""
+    """Give queued shadows a moment to be recorded; the rest is lost."""
     deadline = asyncio.get_running_loop().time() + DRAIN_S
     while engine.shadows.unfinished and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What a shadow would have changed: how many decisions, from what to what, with examples."""
+"""A shadow's report: how many decisions it would have changed, from what to what, with examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXAMPLES = 3
 
 
 class ShadowedPayment(Struct, frozen=True):
-    """A payment that the shadow would have decided otherwise."""
+    """A payment that the shadow would have decided differently."""
 
     payment: str
     decided: ShadowOutcome
@@ -28,9 +28,9 @@ class ShadowedPayment(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """Decisions that would go from one action to another; of each turn the newest examples.
+    """How many decisions would go from one action to another, with the newest examples.
 
-    Where no recommendation was asked for, the conditions stand for the actions.
+    For payments that asked for no recommendation, the conditions are compared instead of actions.
     """
 
     was: str
@@ -40,7 +40,7 @@ class Turn(Struct, frozen=True):
 
 
 class ShadowReport(Struct, frozen=True):
-    """`evaluated` are all that were, `failed` among them; `skipped` were not."""
+    """`evaluated` includes the `failed` ones; `skipped` were not evaluated."""
 
     kind: Decider
     name: str
@@ -55,7 +55,7 @@ class ShadowReport(Struct, frozen=True):
 def shadow_report(
     journal: Journal, account: Account, kind: Decider, name: str, number: int | None = None
 ) -> ShadowReport:
-    """The report on a version, by default the shadow of now.
+    """The report on a version, by default the present shadow.
 
     Blocks while it reads; for another thread than the event loop's. Raises `NotFound`.
     """
@@ -64,7 +64,7 @@ def shadow_report(
     if number is None:
         raise NotFound("shadow", f"{NOUNS[kind]} `{name}` has no shadow")
     version = find_version(account, kind, name, number)
-    # A payment's own time may be a day before it arrived, and so before the version.
+    # A payment's event time may be a day before its arrival, and so before the version.
     batches = journal.replay(account.number, since=version.stored_at - DAY, kinds=(Kind.SHADOW,))
     return _count_turns(kind, name, number, (entry for batch in batches for entry in batch))
 

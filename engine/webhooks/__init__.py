@@ -1,1 +1,1 @@
-"""Notices: what happened, told to the addresses that an account set."""
+"""Webhooks: notices of what happened, sent to the addresses that an account has set."""

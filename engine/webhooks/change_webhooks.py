@@ -1,4 +1,4 @@
-"""Webhooks set, paused, removed, and their secrets replaced, for HTTP and commands alike."""
+"""Set, pause and remove webhooks and replace their secrets, for HTTP and commands alike."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tollkeeper.engine.webhook_secrets import settle_secrets
 
 
 class RotatedWebhook(NamedTuple):
-    """A webhook whose secret was replaced: the new one, and when (µs) the one before it ends."""
+    """A webhook with its new secret, and when (µs) the former secret stops signing."""
 
     webhook: Webhook
     secret: str
@@ -41,7 +41,7 @@ class RotatedWebhook(NamedTuple):
 async def put_webhook(
     engine: Engine, account: int, by: str, asked: WebhookAsked
 ) -> tuple[Webhook, str | None]:
-    """The webhook as it is now, and the secret that was made for a new one that brought none.
+    """Set a webhook; returns it, and the secret that was generated for a new one without secrets.
 
     Raises `Invalid`, `JournalError`.
     """
@@ -54,7 +54,7 @@ async def put_webhook(
         change = webhooks.set_webhook(known, asked, _seal(engine, account, asked.url))
         check_reach(asked.url, engine.reach)
         webhook = await _record(engine, account, by, change)
-    # What waits for a webhook that was paused is due.
+    # The notices that waited while a webhook was paused are due now.
     engine.watch.raised.set()
     return webhook, made
 
@@ -62,8 +62,8 @@ async def put_webhook(
 async def replace_secret(
     engine: Engine, account: int, by: str, id_: str, secret: str | None, overlap: int
 ) -> RotatedWebhook:
-    """Sign with a new secret, which is made unless it is given, and as long as `overlap` (µs) with
-    the one before it as well.
+    """Sign with a new secret, generated unless given, and for `overlap` (µs) with the former one as
+    well.
 
     Raises `NotFound`, `Invalid`, `JournalError`.
     """
@@ -78,7 +78,7 @@ async def replace_secret(
 
 
 async def send_again(engine: Engine, account: int, id_: str, delivery: str) -> Delivery:
-    """Have a delivery sent whatever became of it. Raises `NotFound`, `JournalError`."""
+    """Send a delivery again, whatever its state. Raises `NotFound`, `JournalError`."""
     url = find_webhook(engine.state.accounts[account], id_).url
     now = engine.clock()
     found = await engine.outbox.write(lambda c: outbox.redeliver(c, account, url, delivery, now))
@@ -99,8 +99,8 @@ def _seal(engine: Engine, account: int, url: str) -> SealSecret:
 
 
 class SetWebhook(AccountVerb, frozen=True):
-    """Send notices to an address. Its secrets are no arguments, which stand in the folder for a
-    moment."""
+    """Send notices to an address. Secrets can't be given here: a verb's arguments may be written to
+    the folder in clear."""
 
     url: str
     kinds: tuple[NoticeKind, ...] | None = None
@@ -114,7 +114,7 @@ class SetWebhook(AccountVerb, frozen=True):
 
 
 class PauseWebhook(AccountVerb, frozen=True):
-    """Let what is to be sent to an address wait."""
+    """Hold back an address's notices until the webhook is resumed."""
 
     url: str
 
@@ -124,7 +124,7 @@ class PauseWebhook(AccountVerb, frozen=True):
 
 
 class ResumeWebhook(AccountVerb, frozen=True):
-    """Send what waited while a webhook was paused."""
+    """Send the notices that waited while a webhook was paused, and new ones."""
 
     url: str
 
@@ -134,7 +134,7 @@ class ResumeWebhook(AccountVerb, frozen=True):
 
 
 class RemoveWebhook(AccountVerb, frozen=True):
-    """Send nothing more to an address; its secrets are gone then. Raises `NotFound`."""
+    """Remove a webhook and its secrets. Raises `NotFound`."""
 
     url: str
 
@@ -149,7 +149,7 @@ class RemoveWebhook(AccountVerb, frozen=True):
 
 
 class RotateSecret(AccountVerb, frozen=True):
-    """Sign with a new secret, and as long as `overlap` (µs) with the one before it as well."""
+    """Sign with a new secret, and for `overlap` (µs) with the former one as well."""
 
     url: str
     overlap: int = OVERLAP

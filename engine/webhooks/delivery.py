@@ -1,9 +1,10 @@
-"""Notices leave the outbox: signed, one at a time to each address, again and again until taken.
+"""Send the outbox's notices: signed, one at a time to each address, retried until accepted.
 
-A notice is delivered at least once; its id tells a receiver what it has seen. An answer of 2xx takes
-it. Anything else, a redirect included, is tried again: after a second, then twice as long each time,
-up to an hour, for as long as the webhook is there and what it tells of is kept. An address that fails
-gets nothing else meanwhile either, for half a minute at most, so that it costs the others nothing.
+A notice is delivered at least once; its id lets a receiver recognise repetitions. A 2xx response
+accepts it. After anything else, redirects included, it is retried: after a second, then twice as
+long each time, up to an hour, as long as the webhook exists and the notice's subject is kept. After
+a failure the address gets no other notices for up to half a minute, so that it does not slow the
+others.
 """
 
 from __future__ import annotations
@@ -40,32 +41,32 @@ SECOND = 1_000_000
 FIRST_WAIT = SECOND
 LONGEST_WAIT = 3600 * SECOND
 LONGEST_REST = 30 * SECOND
-"""How long an address that failed is left alone at most."""
+"""The longest pause (µs) of an address after a failure."""
 TIMEOUT_S = 10.0
 _LOOK_S = 0.5
-"""How long something due may wait for the next look at the outbox."""
+"""The longest time (s) between two polls of the outbox."""
 _TRIM_S = 10.0
 _AT_ONCE = 50
-"""How many addresses are written to at the same time."""
+"""The most addresses that are sent to at the same time."""
 MAX_ANSWER = 64 * 1024
-"""How much of a receiver's answer is read; what it says is of no interest."""
+"""The most bytes of a response's body that are read; its contents are ignored."""
 
 SAMPLE_ID: Final = "sample"
-"""The id of every delivery that nothing brought about."""
+"""The id of sample deliveries, which no event caused."""
 _SEALED_ELSEWHERE = (
     "its secret was sealed with another `folder.key`: put that back, or set a new secret"
 )
 
 Tell: TypeAlias = Callable[[FolderKey, Entry | Alert], bytes]
-"""The body that tells of an entry of the journal, or of an alert."""
+"""Makes the body of a notice about a journal entry or an alert."""
 
 _chance = SystemRandom()
 
 
 @dataclass
 class _Round:
-    """What is under way, by account and address: who is written to, who failed how often in a row,
-    and until when (µs) it rests.
+    """The deliveries under way, and, by account and address, the failures in a row and until when
+    (µs) the address pauses.
     """
 
     engine: Engine
@@ -106,16 +107,16 @@ async def send_sample(
     now: int,
     timeout_s: float = TIMEOUT_S,
 ) -> tuple[int | None, str | None]:
-    """The status that a receiver answers to a notice of nothing, or what went wrong; `now` in µs.
+    """Send a sample notice; returns the response's status, or what went wrong. `now` in µs.
 
-    It is sent once, at once, and kept nowhere.
+    It is sent once, at once, and not stored.
     """
     async with connections(reach) as pool:
         return await _post(pool, url, secrets, SAMPLE_ID, body, now, timeout_s)
 
 
 async def _look(under_way: _Round) -> None:
-    """Start what is due and wait for something new, at most `_LOOK_S`."""
+    """Start the deliveries that are due, then wait for new ones, at most `_LOOK_S`."""
     engine, sending = under_way.engine, under_way.sending
     engine.watch.raised.clear()
     now = engine.clock()
@@ -133,7 +134,7 @@ async def _look(under_way: _Round) -> None:
 
 
 def _waits(engine: Engine, account: int, url: str) -> bool:
-    """Whether what is due stays until the account, or the webhook, is resumed."""
+    """Whether due notices wait because the account is suspended or the webhook paused."""
     known = engine.state.accounts.get(account)
     if known is None:
         return False
@@ -142,7 +143,7 @@ def _waits(engine: Engine, account: int, url: str) -> bool:
 
 
 async def _send_due(under_way: _Round, account: int, url: str) -> None:
-    """All that is due to one address, one after the other, until it fails."""
+    """Send all due notices to one address, one after the other, until one fails."""
     engine = under_way.engine
     try:
         while not _waits(engine, account, url):
@@ -174,7 +175,7 @@ async def _send_due(under_way: _Round, account: int, url: str) -> None:
 
 
 async def _send(under_way: _Round, due: Delivery) -> Delivery:
-    """What became of one attempt."""
+    """Make one attempt; returns the delivery's new state."""
     engine = under_way.engine
     account = engine.state.accounts.get(due.account)
     webhook = None if account is None else account.webhooks.get(due.url)
@@ -201,7 +202,7 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
 
 
 async def _read_occasion(engine: Engine, due: Delivery) -> Entry | Alert | None:
-    """What the delivery tells of, as it is kept now; None when it is gone."""
+    """The entry or alert that the delivery is about, as stored now; None when it is gone."""
     if due.kind == "alert.raised":
         return await engine.outbox.read(
             lambda c: outbox.alert(c, due.account, due.sequence, due.number)
@@ -241,7 +242,7 @@ async def _post(
 
 
 async def _read_over(answer: httpcore.Response) -> None:
-    """Reads a short answer, so that its connection can be used again."""
+    """Read a short response to its end, so that the connection can be reused."""
     size = 0
     async for part in answer.aiter_stream():
         size += len(part)
@@ -250,12 +251,12 @@ async def _read_over(answer: httpcore.Response) -> None:
 
 
 async def _keep_trimmed(engine: Engine) -> None:
-    """Keep what waits for each webhook within bounds, until cancelled."""
+    """Keep each webhook's rows in the outbox within bounds; runs until cancelled."""
     while True:
         await asyncio.sleep(_TRIM_S)
         for account in list(engine.state.accounts.values()):
             for url in account.webhooks:
-                # `deliver` tells of an outbox that can't be used.
+                # `deliver` logs it when the outbox can't be used.
                 with suppress(JournalError):
                     if await engine.outbox.read(
                         partial(outbox.is_full, account=account.number, url=url)
@@ -276,6 +277,6 @@ def webhook_signature(secrets: Sequence[str], seconds: int, body: bytes) -> str:
 
 
 def _wait(failures: int, most: int) -> int:
-    """How long (µs) to wait after so many failures before the last; a fifth of it is chance."""
+    """The pause (µs) after this many former failures; up to a fifth of it is random."""
     longest = min(most, FIRST_WAIT << min(failures, 20))
     return longest - int(_chance.random() * longest / 5)

@@ -1,7 +1,7 @@
-"""What the journal tells is put into the outbox, beside the traffic and by its sequence numbers.
+"""Put notices of the journal's new entries into the outbox, in the background.
 
-Nothing of it happens on a payment's way. How far it has come stands in the transaction that puts the
-notices there, so a crash loses none and repeats none.
+A payment does not wait for it. The sequence number reached is written in the same transaction as
+the notices, so a crash neither loses nor repeats any.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NewNotices(NamedTuple):
 
 
 async def put_notices(engine: Engine) -> None:
-    """Put into the outbox what is new on disk, a batch of each account at a time.
+    """Put notices of new entries into the outbox, one batch of each account at a time.
 
     Raises `JournalError`.
     """
@@ -44,7 +44,7 @@ async def put_notices(engine: Engine) -> None:
 
 
 async def _find_next(engine: Engine, account: Account, last: int) -> NewNotices | None:
-    """What stands next in the journal up to `last`; None when all of it is in the outbox."""
+    """The account's next notices up to the sequence number `last`; None when all are in the outbox."""
     webhooks = account.webhooks.values()
     kinds = followed_kinds(webhooks)
     if not kinds:

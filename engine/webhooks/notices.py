@@ -1,4 +1,4 @@
-"""Which of the journal's entries a webhook is told of; alerts have a way of their own (`keep.py`)."""
+"""Which journal entries webhooks get notices of; alerts are handled in `keep.py`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ FOLLOWED: Final[dict[NoticeKind, Kind]] = {
     "label.created": Kind.LABEL,
     "rule.published": Kind.CHANGE,
 }
-"""The kinds of notices that are found in the journal, each with the kind of its entries."""
+"""The kinds of notices that journal entries lead to, each with the kind of entry."""
 _KINDS = {entry_kind: kind for kind, entry_kind in FOLLOWED.items()}
 
 
 def followed_kinds(webhooks: Collection[Webhook]) -> dict[NoticeKind, Kind]:
-    """Those of the kinds found in the journal that any of them wants."""
+    """Those of `FOLLOWED` that any of the webhooks gets."""
     wanted = {kind for webhook in webhooks for kind in webhook.kinds}
     return {kind: entry_kind for kind, entry_kind in FOLLOWED.items() if kind in wanted}
 
 
 def notices_of(entry: Entry, webhooks: Collection[Webhook]) -> Iterator[Notice]:
-    """What each webhook is told of an entry that is new."""
+    """The notices of a new entry, one for each webhook that gets it."""
     kind = _KINDS[Kind(entry.kind)]
     wanting = [each for each in webhooks if entry.sequence > each.kinds.get(kind, entry.sequence)]
     if not wanting:
@@ -46,7 +46,7 @@ def notices_of(entry: Entry, webhooks: Collection[Webhook]) -> Iterator[Notice]:
 
 
 def _subject(kind: NoticeKind, entry: Entry) -> str | None:
-    """The payment's id or the rule's name; None when the entry is nothing to tell of."""
+    """The payment's id or the rule's name; None when the entry leads to no notice."""
     if kind == "label.created":
         return None if decode_label(entry.body).label is None else entry.id
     if kind == "rule.published":
@@ -56,7 +56,7 @@ def _subject(kind: NoticeKind, entry: Entry) -> str | None:
 
 
 def _is_meant(decision: Decision, only: DecidedFilter) -> bool:
-    """Whether anything was decided, and the filter means it."""
+    """Whether there was a decision, and it matches the filter."""
     rule = decision.rule
     return (
         not (decision.action is None and rule is None)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.labels.label import LabelSource, Verdict, decode_label, with_label
+from tollkeeper.engine.labels.label import LabelSource, Verdict, add_label, decode_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.replay import TEST_ACCOUNT
@@ -80,7 +80,7 @@ class PlannedWindows:
         before = self._known.get(entry.id)
         if before is None:
             return
-        label = with_label(self._said[entry.id], decode_label(entry.body))
+        label = add_label(self._said[entry.id], decode_label(entry.body))
         state = self._known[entry.id] = replace(before, label=label)
         time = before.payment.timestamp
         record = Record(TEST_ACCOUNT, entry.id, time, entry.arrived, state, before)

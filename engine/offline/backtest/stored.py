@@ -13,9 +13,9 @@ from tollkeeper.engine.journal.source import JournalSource, connect_for_reading,
 from tollkeeper.engine.labels.label import (
     LabelSource,
     Verdict,
+    add_label,
     decode_label,
     verdict_of,
-    with_label,
 )
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
@@ -116,7 +116,7 @@ def stored_labels(connection: SqlConnection, account: int) -> dict[str, Verdict]
     said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for batch in reads.replay_entries(connection, account, 0, 0, None, {Kind.LABEL}):
         for entry in batch:
-            with_label(said[entry.id], decode_label(entry.body))
+            add_label(said[entry.id], decode_label(entry.body))
     counting = ((id_, verdict_of(labels)) for id_, labels in said.items())
     return {id_: verdict for id_, verdict in counting if verdict is not None}
 

@@ -12,7 +12,7 @@ from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.labels.label import LabelSource, Verdict, with_label
+from tollkeeper.engine.labels.label import LabelSource, Verdict, add_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.replay import (
     TEST_ACCOUNT,
@@ -126,7 +126,7 @@ def _amend(item: UpdateLine, before: State | None) -> State:
 def _tell(item: LabelLine, said: dict[LabelSource, Verdict], before: State | None) -> State:
     if before is None:
         raise StreamError(f"line {item.line}: there is no payment `{item.id}` before this")
-    return structs.replace(before, label=with_label(said, item.label))
+    return structs.replace(before, label=add_label(said, item.label))
 
 
 def event_record(item: EventLine, events: Events) -> Record:

@@ -26,7 +26,7 @@ from tollkeeper.engine.intake.payment import (
     User,
 )
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.labels.label import Label, encode_label, with_label
+from tollkeeper.engine.labels.label import Label, add_label, encode_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.plan import plan_rule
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
@@ -226,7 +226,7 @@ async def live_and_replayed(
             number, sent = what
             before = known[number]
             if isinstance(sent, Label):
-                after = structs.replace(before, label=with_label(said[number], sent))
+                after = structs.replace(before, label=add_label(said[number], sent))
             else:
                 changed = apply_update(before, sent, arrived)
                 assert isinstance(changed, State)

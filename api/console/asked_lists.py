@@ -18,7 +18,8 @@ FIELDS = {
     "merchant": "merchant.id",
 }
 """What can be blocked, and the field by which a rule knows it."""
-_ASKED = re.compile(r"([a-z_.]+)[ \t]+in[ \t]+@([a-z0-9_]+)")
+# Begun only where a name begins, so that the search is linear in the text.
+_ASKED = re.compile(r"(?<![a-z_.])([a-z_.]++)[ \t]+in[ \t]+@([a-z0-9_]+)")
 
 
 async def read_live_rules(here: Visit) -> Mapping[str, str]:

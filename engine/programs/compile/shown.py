@@ -15,7 +15,13 @@ _MAPPED = 0xFFFF
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
 _SECOND = 1_000_000
 
-_BREAK_IN_BRACKETS = re.compile(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\]])")
+_LITERAL_OR_GAP = re.compile(
+    r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    r"|\bmatches\s+(?P<pattern>/(?!/)[^/\\\n]*(?:\\.[^/\\\n]*)*/)"
+    r"|(?P<gap>(?:\s|#[^\n]*)++)"
+)
+_OPENING = "(["
+_CLOSING = ")]"
 
 
 def written_value(value: Any, kind: t.Type) -> str:
@@ -63,5 +69,14 @@ def _address(number: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """What an author wrote over several lines, on one: a break within brackets leaves no space."""
-    return " ".join(_BREAK_IN_BRACKETS.sub("", text).split())
+    """An expression on one line, as it was written but for comments and the space between tokens."""
+    return _LITERAL_OR_GAP.sub(_closed_up, text).strip()
+
+
+def _closed_up(found: re.Match[str]) -> str:
+    if pattern := found["pattern"]:
+        return f"matches {pattern}"
+    if not found["gap"]:
+        return found[0]
+    before, behind = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return "" if before in _OPENING or behind in _CLOSING else " "

@@ -24,6 +24,15 @@ def _warning(
     return Diagnostic(code, "warning", span, message, help, fixes)
 
 
+def too_many_warnings(span: Span, most: int) -> Diagnostic:
+    return _warning(
+        "too-many-warnings",
+        span,
+        f"only {most} warnings are shown, and there are more",
+        "mend those first",
+    )
+
+
 def never_met(span: Span, what: str, name: str) -> Diagnostic:
     return _warning(
         "never-met",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
@@ -22,9 +24,19 @@ from tollkeeper.grammar.checker.truth import Subjects
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.walk import compounds
 
+MAX_WARNINGS: Final = 200
+
 
 def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Diagnostic]:
-    """All warnings of a file; those that need its whole meaning only when it has no error."""
+    """The warnings of a file, and past the bound one that says so."""
+    found = _all(work, file, program)
+    yield from islice(found, MAX_WARNINGS)
+    for further in islice(found, 1):
+        yield say.too_many_warnings(further.span, MAX_WARNINGS)
+
+
+def _all(work: Work, file: s.File, program: p.Program | None) -> Iterator[Diagnostic]:
+    """Those that need a file's whole meaning only when it has no error."""
     yield from odd_characters(file, work.source)
     if program is None:
         return

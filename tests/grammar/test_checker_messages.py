@@ -10,10 +10,14 @@ import pytest
 
 from tollkeeper.grammar import check_errors, check_warnings
 from tollkeeper.grammar.checker import check
+from tollkeeper.grammar.checker.warnings import MAX_WARNINGS
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.render import Source, as_text
 
 MISTAKES = sorted((Path(__file__).parent / "mistakes").glob("*.rule"))
+
+
+TOO_MANY = "rule x\n" + "".join(f"  list l{number}: string\n" for number in range(300))
 
 
 def diagnostics_of(path: Path, vocabulary, known):
@@ -31,7 +35,15 @@ def test_a_file_with_mistakes_gets_its_messages(path, vocabulary, known, snapsho
     assert "\n".join(shown) == snapshot
 
 
-def test_every_message_has_a_mistake_that_it_is_said_of(vocabulary, known, monkeypatch):
+def test_a_file_with_ever_so_many_warnings_shows_some_and_says_that_there_are_more(
+    check_text, snapshot
+):
+    found = check_text(TOO_MANY).diagnostics
+    assert [each.code for each in found] == ["unused"] * MAX_WARNINGS + ["too-many-warnings"]
+    assert as_text(Source.of("too_many_warnings.rule", TOO_MANY), found[-1:]) == snapshot
+
+
+def test_every_message_has_a_mistake_that_it_is_said_of(vocabulary, known, check_text, monkeypatch):
     said = set()
     all_messages = set()
 
@@ -50,6 +62,7 @@ def test_every_message_has_a_mistake_that_it_is_said_of(vocabulary, known, monke
                 monkeypatch.setattr(module, name, listening(message))
     for path in MISTAKES:
         diagnostics_of(path, vocabulary, known)
+    check_text(TOO_MANY)
     assert said == all_messages
 
 

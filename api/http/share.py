@@ -229,19 +229,27 @@ async def _watch(shard: SharedShard, following: Following) -> None:
             is_there = standing.is_held and not is_ours
             node.learn(owner, standing.address or None if is_there else None)
             shard.owner_address = standing.address if standing.is_held else ""
-            if monotonic() - told > TELL_S:
-                told = monotonic()
-                name = (journal.node, serving.address, version("tollkeeper"))
-                heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
-                await journal.look(partial(tell, heartbeat=heartbeat))
-                shard.successors = await journal.look(successors)
-                if may_be_unreachable and out_of_reach(await journal.look(nodes_of)):
-                    may_be_unreachable = False
-                    log.warning("node_unreachable", address=serving.address, advice=_REACH)
         except Unavailable:
             node.learn(owner, None)
             shard.owner_address = ""
+        if monotonic() - told > TELL_S:
+            told = monotonic()
+            # A full database takes no word, and still says who owns the journal.
+            with suppress(Unavailable):
+                await _tell(shard, following)
+                if may_be_unreachable and out_of_reach(await journal.look(nodes_of)):
+                    may_be_unreachable = False
+                    log.warning("node_unreachable", address=serving.address, advice=_REACH)
         await asyncio.sleep(_LOOK_S)
+
+
+async def _tell(shard: SharedShard, following: Following) -> None:
+    """Says that this node is there, and learns who else is. Raises `Unavailable`."""
+    journal = following.journal
+    name = (journal.node, shard.serving.address, version("tollkeeper"))
+    heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
+    await journal.look(partial(tell, heartbeat=heartbeat))
+    shard.successors = await journal.look(successors)
 
 
 async def _follow(shard: SharedShard, following: Following) -> bool:

@@ -27,7 +27,13 @@ wal_receiver_timeout = 4s
 wal_retrieve_retry_interval = 500ms
 hot_standby_feedback = on
 checkpoint_timeout = 1h
+min_wal_size = 8MB
+max_wal_size = 96MB
 """
+_DISK = "512m"
+_SEGMENT_MB = 4
+_SEGMENTS = 200
+"""More than a disk that is full has room for."""
 _AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 
 
@@ -62,8 +68,14 @@ class Pair:
         """Makes both, with an empty database `toll`."""
         self._folder.mkdir()
         chown(self._folder, "postgres", "postgres")
-        data = self._folder / self.primary
-        self._do(self.primary, "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--no-sync")
+        for machine in (self.primary, self.standby):
+            disk = self._folder / machine
+            disk.mkdir()
+            run("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", disk)
+            chown(disk, "postgres", "postgres")
+        data = self._data(self.primary)
+        made = ("-D", data, "-U", "postgres", "--auth=trust", "--no-sync")
+        self._do(self.primary, "initdb", *made, f"--wal-segsize={_SEGMENT_MB}")
         with (data / "postgresql.conf").open("a") as settings:
             settings.write(_SETTINGS)
         with (data / "pg_hba.conf").open("a") as hosts:
@@ -77,7 +89,7 @@ class Pair:
 
     def start(self, machine: str) -> None:
         """Starts a machine's server, and waits until it answers."""
-        command = (*_AS_POSTGRES, self._binaries / "postgres", "-D", self._folder / machine)
+        command = (*_AS_POSTGRES, self._binaries / "postgres", "-D", self._data(machine))
         with self._log(machine).open("ab") as log:
             self._servers[machine] = subprocess.Popen(
                 inside(machine, *command), stdout=log, stderr=log
@@ -100,12 +112,33 @@ class Pair:
 
     def copy(self) -> None:
         """Makes the standby anew, from the primary."""
-        data = self._folder / self.standby
+        data = self._data(self.standby)
         rmtree(data, ignore_errors=True)
         origin = ("-h", self._addresses[self.primary], "-p", str(_PORT), "-U", "postgres")
         options = ("-D", data, "-R", "--checkpoint=fast", "--no-sync")
         self._do(self.standby, "pg_basebackup", *origin, *options)
         self.start(self.standby)
+
+    def fill(self) -> None:
+        """Takes all the room that is left on the primary's disk."""
+        with suppress(OSError), self._ballast.open("wb", 0) as file:
+            while True:
+                file.write(bytes(1 << 20))
+        with suppress(OSError), self._ballast.open("ab", 0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def exhaust_log(self) -> None:
+        """Ends the primary of a full disk, which has no room for its write-ahead log."""
+        with suppress(psycopg.Error), self.connected() as connection:
+            for _ in range(_SEGMENTS):
+                connection.execute("SELECT txid_current(), pg_switch_wal()")
+
+    def empty(self) -> None:
+        """Gives the room back, and starts the primary where it has ended for want of it."""
+        self._ballast.unlink()
+        if self._servers[self.primary].poll() is not None:
+            self.start(self.primary)
 
     def promote(self) -> None:
         """Makes the standby the primary; the other machine has no server then."""
@@ -125,6 +158,8 @@ class Pair:
                 server.send_signal(SIGQUIT)
         for server in self._servers.values():
             server.wait(_PATIENCE_S)
+        for machine in (self.primary, self.standby):
+            run("umount", "--lazy", self._folder / machine)
 
     def _to(self, machine: str, database: str) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(
@@ -135,6 +170,13 @@ class Pair:
             connect_timeout=5,
             autocommit=True,
         )
+
+    @property
+    def _ballast(self) -> Path:
+        return self._folder / self.primary / "ballast"
+
+    def _data(self, machine: str) -> Path:
+        return self._folder / machine / "data"
 
     def _log(self, machine: str) -> Path:
         return self._folder / f"{machine}.log"

@@ -164,6 +164,15 @@ def full_disk(site: Site) -> Iterator[None]:
     ballast.unlink()
 
 
+def full_database(site: Site) -> Iterator[None]:
+    """Statements fail that need a page; every other time the log has no room either, and it ends."""
+    site.pair.fill()
+    if site.random.random() < 0.5:
+        site.pair.exhaust_log()
+    yield
+    site.pair.empty()
+
+
 def _first_and_rest(addresses: list[str]) -> tuple[str, list[str]]:
     return addresses[0], addresses[1:]
 
@@ -181,6 +190,7 @@ FAULTS: tuple[Fault, ...] = (
     unheard_by_nodes,
     unheard_by_the_database,
     full_disk,
+    full_database,
     failover_of_a_standby_that_was_cut_off,
     slow_link,
     told_to_end,

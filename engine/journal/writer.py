@@ -70,7 +70,7 @@ class EntryStore(Protocol):
         """
 
     def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
-        """Does `work` within a transaction: its result, and whether it wrote anything.
+        """Does `work` within a transaction: its result, and whether an entry could be written, too.
 
         Raises `Unavailable` when the database can't be written, and what `work` raises.
         """
@@ -207,8 +207,8 @@ class Writer:
 
     def _run_step(self, step: WriterStep) -> None:
         try:
-            result, has_written = self._store.perform(step.work)
-            if has_written:
+            result, takes_entries = self._store.perform(step.work)
+            if takes_entries:
                 self.failure = None
         except Unavailable as error:
             self.failures += 1

@@ -67,14 +67,18 @@ def main(source: JournalSource) -> None:
 
 
 def follow(source: JournalSource) -> None:
-    """Follows the journal for ever."""
+    """Follows the journal for ever; why it can't is said once, as long as it is the same."""
+    said = ""
     while True:
         try:
             with closing(Follower(source)) as follower:
+                follower.step()
+                said = ""
                 _follow_until_behind(follower)
             index_backlog(source)
         except (sqlite3.Error, OSError, JournalError) as error:
-            sys.stderr.write(f"the index can't follow the journal: {error}\n")
+            if said != (said := str(error)):
+                sys.stderr.write(f"the index can't follow the journal: {error}\n")
             time.sleep(_AFTER_FAILURE_S)
 
 

@@ -83,14 +83,18 @@ async def deliver(engine: Engine, tell: Tell, timeout_s: float = TIMEOUT_S) -> N
     async with connections(engine.reach) as pool:
         under_way = _Round(engine, pool, tell, timeout_s)
         trimming = asyncio.create_task(_keep_trimmed(engine))
+        is_held_up = False
         try:
             while True:
                 try:
                     await note_missed(engine)
                     await put_notices(engine)
                     await _look(under_way)
+                    is_held_up = False
                 except JournalError as error:
-                    get_logger().error("deliveries_held_up", reason=str(error))
+                    if not is_held_up:
+                        get_logger().error("deliveries_held_up", reason=str(error))
+                    is_held_up = True
                     await asyncio.sleep(_LOOK_S)
         finally:
             tasks = [trimming, *under_way.sending.values()]

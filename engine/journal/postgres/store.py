@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from psycopg.errors import CardinalityViolation, UniqueViolation
 from tollkeeper.engine.journal import list_contents, reads
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unavailable
-from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
 from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, take_again
 from tollkeeper.engine.journal.postgres.schema import make_part, part_of
@@ -46,6 +47,8 @@ RENEW = (
     " WHERE shard = 1 AND epoch = ? RETURNING 1"
 )
 _RETRY_S = 0.2
+_TRIAL = 1 << 16
+"""How many bytes an entry has with which room is tried."""
 
 # What an entry brings about, not the database.
 _REFUSING = (psycopg.IntegrityError, psycopg.DataError, CardinalityViolation)
@@ -73,6 +76,8 @@ class PostgresStore:
         self._ownership = ownership
         self._connection: PostgresConnection | None = None
         self._room = 0
+        # A step finds its place in a full database, where an entry finds none.
+        self._has_failed = False
         self.proved_at = time.monotonic()
         self.is_lost = False
         self.trouble: str | None = None
@@ -84,16 +89,28 @@ class PostgresStore:
         return self._ownership.last_place
 
     def write(self, batch: Sequence[Append]) -> dict[int, Exception]:
+        self._has_failed = True
         try:
-            return self._transact(batch, self._write_whole)
+            refused = self._transact(batch, self._write_whole)
         except _Undone:
-            pass
-        try:
-            return self._transact(batch, self._write_one_by_one)
-        except _Undone as undone:
-            raise Unavailable(_line(undone.__cause__)) from undone.__cause__
+            try:
+                refused = self._transact(batch, self._write_one_by_one)
+            except _Undone as undone:
+                raise Unavailable(_line(undone.__cause__)) from undone.__cause__
+        self._has_failed = False
+        return refused
 
     def perform(self, work: Callable[[SqlConnection], T]) -> tuple[T, bool]:
+        result = self._perform(work)
+        return result, self._takes_entries()
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None
+
+    def _perform(self, work: Callable[[SqlConnection], T]) -> T:
         connection = self._require_connection()
         try:
             connection.execute("BEGIN")
@@ -107,13 +124,20 @@ class PostgresStore:
         if connection.was_warned:
             raise Unavailable("the journal can't be written: no standby has it")
         self.proved_at, self.trouble = begun, None
-        return result, True
+        return result
 
-    def disconnect(self) -> None:
-        if self._connection is not None:
-            with suppress(psycopg.Error):
-                self._connection.close()
-            self._connection = None
+    def _takes_entries(self) -> bool:
+        """Whether an entry could be written, which is tried where the last one could not be."""
+        if self._has_failed:
+            connection, place = self._require_connection(), self._ownership.last_place + 1
+            try:
+                with connection.raw.transaction(force_rollback=True):
+                    make_part(connection, part_of(place))
+                    connection.raw.execute(_INSERT, _trial(place))
+            except psycopg.Error:
+                return False
+            self._has_failed = False
+        return True
 
     def _transact(
         self,
@@ -258,6 +282,13 @@ def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
         if key is not None
     ]
     return *_columns(rows, 9), *_columns(keys, 6)
+
+
+def _trial(place: int) -> tuple[list[Any], ...]:
+    """An entry and a key of nobody, for a transaction that is rolled back."""
+    body = os.urandom(_TRIAL)
+    entry = (place, 0, Kind.PAYMENT, "", 0, 0, body, body, 0)
+    return *_columns([entry], 9), *_columns([(place, 0, "", b"", body, 0)], 6)
 
 
 def insert_rows(connection: PostgresConnection, rows: Sequence[Sequence[Any]]) -> None:

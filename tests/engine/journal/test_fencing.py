@@ -272,6 +272,31 @@ async def test_an_owner_that_has_not_proved_it_for_long_says_that_it_cannot_writ
         assert journal.write_failure() is None
 
 
+async def test_a_full_database_takes_nothing_until_an_entry_finds_room_whatever_else_does(
+    database, make
+):
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1))
+        do(
+            database,
+            "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION"
+            " 'No space left on device' USING ERRCODE = 'disk_full'; END $$;"
+            " CREATE TRIGGER fill BEFORE INSERT ON journal FOR EACH ROW EXECUTE FUNCTION fill()",
+        )
+        with pytest.raises(Unavailable, match="No space left on device"):
+            await journal.append(make(2))
+        for _ in range(2):
+            # A lease is renewed in place.
+            await journal.flush()
+            assert "No space left on device" in journal.write_failure()
+        do(database, "DROP TRIGGER fill ON journal")
+        await journal.flush()
+        assert journal.write_failure() is None
+        await journal.append(make(3))
+    assert places(database) == [1, 3]
+    assert do(database, "SELECT count(*) FROM ids") == [(2,)]
+
+
 async def test_a_database_that_came_back_older_is_noticed(database, make):
     async with open_database(database, "serve") as journal:
         await journal.append(make(1))

@@ -11,13 +11,14 @@ from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import (
+    MOMENT,
     Cursor,
     Limit,
     NextCursor,
     path_parameter,
     query_parameter,
 )
-from tollkeeper.api.http.queries import read_choice, read_limit, read_place, show_place
+from tollkeeper.api.http.queries import read_choice, read_limit, read_place, read_since, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENTS
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot
@@ -88,7 +89,7 @@ class AlertPage(Struct, frozen=True):
     "list_alerts",
     tag=EVENTS,
     summary="List alerts, newest first",
-    doc="What monitors raised, the same that webhooks send, and who looks after it. Who sees some merchants alone sees the alerts that tell of one of these and of no other: its monitor raises by `merchant.id`, and so does all that it reads.",
+    doc="What monitors raised, the same that webhooks send, and who looks after it. Of many alerts, a page of those that are asked for may hold fewer before the end. Who sees some merchants alone sees the alerts that tell of one of these and of no other: its monitor raises by `merchant.id`, and so does all that it reads.",
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("A page.")},
@@ -98,24 +99,37 @@ async def list_alerts(
     request: Request,
     only: Annotated[
         str | None,
+        query_parameter("Only alerts in this state.", _STATE_SCHEMA, "open", "state"),
+    ] = None,
+    since: Annotated[
+        str | None,
         query_parameter(
-            "Only alerts in this state. Of many, a page may hold fewer before the end.",
-            _STATE_SCHEMA,
-            "open",
-            "state",
+            "Only what was raised at this instant or later, or a span back such as `30d`.",
+            MOMENT,
+            "30d",
         ),
+    ] = None,
+    monitor: Annotated[
+        str | None, query_parameter("Only what this monitor raised.", example="card_testing")
     ] = None,
     cursor: Cursor = None,
     limit: Limit = None,
 ) -> AlertPage:
     before, most = read_place(request, "cursor", cursor), read_limit(limit)
     chosen, account = read_choice("state", only, _STATES), request.account
+    begin = read_since(request, since)
 
     def is_wanted(alert: Alert) -> bool:
-        mark = mark_of(account, alert.sequence, alert.number)
-        return chosen in (None, mark.state) and _is_seen(request, alert)
+        mark, raised = mark_of(account, alert.sequence, alert.number), alert.transition
+        return (
+            chosen in (None, mark.state)
+            and raised.at >= begin
+            and monitor in (None, raised.monitor)
+            and _is_seen(request, alert)
+        )
 
-    reach = most if chosen is None and not request.key.merchants else _LOOKED_AT
+    narrowed = chosen or begin or monitor or request.key.merchants
+    reach = _LOOKED_AT if narrowed else most
     found, last = await request.engine.outbox.read(
         lambda c: _read_page(
             outbox.alerts(c, account.number, before, reach), most, reach, is_wanted

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
 from tollkeeper.api.http.operation import Answer, operation
-from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, Since
-from tollkeeper.api.http.queries import read_limit, read_place, read_since, show_place
+from tollkeeper.api.http.parameters import Cursor, Limit, NextCursor, Since, query_parameter
+from tollkeeper.api.http.queries import read_choice, read_limit, read_place, read_since, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.api.http.views import AuditView, audit_view
-from tollkeeper.engine.explain.records import audit_page
+from tollkeeper.engine.explain.records import AuditFilter, audit_page
+from tollkeeper.engine.registry.audit import AUDIT_ACTIONS
 
 
 class AuditPage(Struct, frozen=True):
@@ -27,18 +30,36 @@ class AuditPage(Struct, frozen=True):
     doc="Keys, settings, versions, lists and webhooks; no secret is shown. `personal_data_read` says "
     "which paths of the scope `personal:read` were asked for with a key: one item for ten seconds. "
     "`verdict_given` and `verdict_taken_back` tell of labels of the source `review`, as long as their "
-    "payments are kept; labels of other sources are under `GET /v1/labels`.",
+    "payments are kept; labels of other sources are under `GET /v1/labels`. A page with fewer items than asked for may still have a `cursor`.",
     scope="audit:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
 )
 async def read_audit(
-    request: Request, since: Since = None, cursor: Cursor = None, limit: Limit = None
+    request: Request,
+    since: Since = None,
+    by: Annotated[
+        str | None, query_parameter("Only what this key, user or command did.", example="ana")
+    ] = None,
+    action: Annotated[
+        str | None,
+        query_parameter(
+            "Only this.", {"type": "string", "enum": [*AUDIT_ACTIONS]}, "entries_changed"
+        ),
+    ] = None,
+    subject: Annotated[
+        str | None,
+        query_parameter("Only what was done to this.", example="list blocked_devices"),
+    ] = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
 ) -> AuditPage:
+    chosen = read_choice("action", action, AUDIT_ACTIONS)
     page = await audit_page(
         request.engine.journal,
         request.key.account,
-        since=read_since(since),
+        since=read_since(request, since),
+        wanted=AuditFilter(by, chosen, subject),
         cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),
     )

@@ -52,7 +52,7 @@ async def list_decisions(
     page = await decided_page(
         request.engine.journal,
         request.key.account,
-        since=read_since(since),
+        since=read_since(request, since),
         action=read_choice("action", action, _ACTIONS),  # type: ignore[arg-type]
         rule=rule,
         cursor=read_place(request, "cursor", cursor),

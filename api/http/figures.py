@@ -7,10 +7,10 @@ from typing import Annotated, Any, get_args
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.errors import invalid, unavailable
-from tollkeeper.api.http.filtering import read_moment_at, with_filter
+from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import FLAG, MOMENT, limit, path_parameter, query_parameter
-from tollkeeper.api.http.queries import read_choice, read_flag, read_limit
+from tollkeeper.api.http.queries import read_choice, read_flag, read_limit, read_moment_at
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, TallyView, lag_ms, tally_view
 from tollkeeper.api.http.tags import FIGURES

@@ -6,12 +6,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
-from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.parameters import FLAG, MOMENT, SEVERAL, query_parameter, whole
 from tollkeeper.api.http.request import Request
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.intake.payment import PaymentStatus
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import SOURCES, VERDICTS
 from tollkeeper.engine.search.filters import (
     MOST_VERSION,
@@ -19,7 +17,6 @@ from tollkeeper.engine.search.filters import (
     Filter,
     read_filter,
     read_members,
-    read_moment,
     within_merchants,
 )
 
@@ -147,14 +144,6 @@ def with_filter(
         handler.__module__,
     )
     return run
-
-
-def read_moment_at(name: str, text: str | None, now: int) -> int | None:
-    """An instant, or a span back from `now` (µs), in µs. Raises `Problem` 422."""
-    try:
-        return None if text is None else read_moment(text, now)
-    except ValueError as error:
-        raise invalid([Violation(name, "invalid_value", str(error))]) from None
 
 
 def _filter(request: Request) -> Filter:

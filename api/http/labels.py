@@ -295,7 +295,7 @@ async def list_labels(
     limit: Limit = None,
 ) -> LabelList:
     question = FindLabels(
-        read_since(since),
+        read_since(request, since),
         read_choice("source", source, SOURCES),  # type: ignore[arg-type]
         read_choice("label", label, VERDICTS),  # type: ignore[arg-type]
         read_place(request, "cursor", cursor),

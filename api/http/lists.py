@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import NAME, NextCursor, path_parameter, query_parameter
 from tollkeeper.api.http.parameters import limit as page_limit
@@ -19,6 +20,7 @@ from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.seen import find_seen_list, is_list_seen
 from tollkeeper.api.http.tags import LISTS
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.spec import ColumnType, EntryType, ListSpec, Lookup, Spec
@@ -29,6 +31,7 @@ from tollkeeper.engine.publish.change_lists import (
     PutEntries,
     RemoveEntries,
     list_page,
+    met_page,
 )
 from tollkeeper.engine.registry.lists import find_list
 
@@ -233,11 +236,25 @@ async def read_entries(
         query_parameter("The `cursor` of the page before; left out for the first page."),
     ] = None,
     limit: Annotated[str | None, page_limit(LIST_PAGE)] = None,
+    value: Annotated[
+        str | None,
+        query_parameter(
+            "Only the entries that hold this value: that with the same one, and also the networks "
+            "that an address lies in, and the prefixes that a text begins with.",
+            example="203.0.113.7",
+        ),
+    ] = None,
 ) -> EntryPage:
     spec = find_seen_list(request, name).spec
     most = read_limit(limit)
     journal, account = request.engine.journal, request.key.account
-    page = await list_page(journal, account, name, cursor, most)
+    if value is None:
+        page = await list_page(journal, account, name, cursor, most)
+    else:
+        try:
+            page = await met_page(journal, account, name, spec, value, cursor, most)
+        except ValueError as error:
+            raise invalid([Violation("value", "invalid_value", str(error))]) from None
     entries = [entry_view(spec, entry) for entry in page.entries]
     return EntryPage(entries, page.cursor)
 

@@ -86,9 +86,10 @@ Cursor: TypeAlias = Annotated[
 Since: TypeAlias = Annotated[
     str | None,
     query_parameter(
-        "Only what arrived at this instant or later, with an offset.",
-        INSTANT,
-        "2026-09-10T00:00:00Z",
+        "Only what arrived at this instant or later, or a span back such as `30d`; all when left "
+        "out.",
+        MOMENT,
+        "30d",
     ),
 ]
 Limit: TypeAlias = Annotated[str | None, limit()]

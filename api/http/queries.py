@@ -7,6 +7,7 @@ from tollkeeper.api.http.request import Exchange
 from tollkeeper.engine.folder_key import NameUse, Spot
 from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.lists.values import read_instant
+from tollkeeper.engine.search.filters import read_moment
 
 PAGE = 100
 MAX_PAGE = 500
@@ -42,10 +43,17 @@ def read_limit(text: str | None) -> int:
     return limit
 
 
-def read_since(text: str | None) -> int:
-    """A time of ISO 8601 in µs, 0 when not said. Raises `Problem` 422."""
-    # In a query, a plus sign that was not escaped has become a space.
-    return 0 if text is None else read_time("since", text.replace(" ", "+"))
+def read_since(request: Exchange, text: str | None) -> int:
+    """The parameter `since` in µs, 0 when not said. Raises `Problem` 422."""
+    return read_moment_at("since", text, request.engine.clock()) or 0
+
+
+def read_moment_at(name: str, text: str | None, now: int) -> int | None:
+    """An instant, or a span back from `now` (µs), in µs. Raises `Problem` 422."""
+    try:
+        return None if text is None else read_moment(text, now)
+    except ValueError as error:
+        raise _wrong(name, "invalid_value", str(error)) from None
 
 
 def read_time(name: str, text: str) -> int:

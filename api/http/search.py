@@ -9,17 +9,16 @@ from msgspec import Meta, Struct
 from tollkeeper.api.http.answers import Analyses, HeldOut, analyses
 from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.examples import PAYMENT
-from tollkeeper.api.http.filtering import read_moment_at, with_filter
+from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import (
-    MOMENT,
     Cursor,
     Limit,
     NextCursor,
+    Since,
     path_parameter,
-    query_parameter,
 )
-from tollkeeper.api.http.queries import read_limit, read_place, show_place
+from tollkeeper.api.http.queries import read_limit, read_place, read_since, show_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
@@ -179,19 +178,9 @@ async def find_related(
             PAYMENT["payment"]["id"],
         ),
     ],
-    since: Annotated[
-        str | None,
-        query_parameter(
-            "Only what arrived at this instant or later, or a span back such as `30d`; all when "
-            "left out.",
-            MOMENT,
-            "30d",
-        ),
-    ] = None,
+    since: Since = None,
 ) -> RelatedAnswer:
-    question = FindRelated(
-        id, read_moment_at("since", since, request.engine.clock()), request.key.merchants
-    )
+    question = FindRelated(id, read_since(request, since), request.key.merchants)
     await check_seen(request, id)
     # A union is not a type that can be passed as one.
     found, lag = await request.search.ask(

@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid, unavailable
-from tollkeeper.api.http.filtering import read_moment_at
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import SpanBack
+from tollkeeper.api.http.queries import read_moment_at
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.runs import RunId, RunView, run_members
 from tollkeeper.api.http.tags import BACKTESTS

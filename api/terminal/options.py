@@ -108,16 +108,22 @@ def decider_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def read_time(text: str | None) -> int:
-    """The time in µs, 0 when none was given."""
-    from tollkeeper.engine.lists.values import read_instant
+def _read_since(_context: click.Context, _option: click.Parameter, text: str | None) -> int:
+    from tollkeeper.engine.instants import now
+    from tollkeeper.engine.search.filters import read_moment
 
-    if text is None:
-        return 0
     try:
-        return read_instant(text)
+        return 0 if text is None else read_moment(text, now())
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--since") from None
+
+
+since_option = click.option(
+    "--since",
+    metavar="INSTANT|SPAN",
+    callback=_read_since,
+    help="Only what arrived at this instant or later, or a span back such as `30d`.",
+)
 
 
 def _read_until(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.intake.payment import Payment
@@ -69,16 +70,39 @@ async def decided_page(
     return DecisionItems(items, page.cursor)
 
 
+class AuditFilter(NamedTuple):
+    """Of which items of the audit log a page is; what is None leaves none out."""
+
+    by: str | None = None
+    action: str | None = None
+    subject: str | None = None
+
+    def takes(self, item: AuditItem) -> bool:
+        told = item.by, item.action, item.subject
+        return all(wanted in (None, own) for wanted, own in zip(self, told, strict=True))
+
+
+WHOLE_AUDIT = AuditFilter()
+
+
 async def audit_page(
-    journal: Journal, account: int, *, since: int = 0, cursor: int | None = None, limit: int = 100
+    journal: Journal,
+    account: int,
+    *,
+    since: int = 0,
+    wanted: AuditFilter = WHOLE_AUDIT,
+    cursor: int | None = None,
+    limit: int = 100,
 ) -> AuditItems:
-    """Every change of the account's configuration, who read of persons, and who judged which
-    payment, at `since` (µs) or later.
+    """The wanted changes of the account's configuration, reads of personal data, and people's labels, at
+    `since` (µs) or later, newest first.
     """
+
+    def is_told(entry: Entry) -> bool:
+        return _is_told(entry) and (wanted == WHOLE_AUDIT or wanted.takes(_audit_item(entry)))
+
     pages = [
-        await journal.latest(
-            account, kind, since=since, wanted=_is_told, cursor=cursor, limit=limit
-        )
+        await journal.latest(account, kind, since=since, wanted=is_told, cursor=cursor, limit=limit)
         for kind in (Kind.CHANGE, Kind.ACCESS, Kind.LABEL)
     ]
     # Entries older than the end of any kind's page wait: that kind may have more before them.

@@ -8,12 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import TypeAlias
 
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents, build_contents
+from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.lists.spec import ListSpec, Spec, lookup_of
-from tollkeeper.engine.lists.values import IP_BITS, MAX_VALUE_TEXT, show_network, show_value
+from tollkeeper.engine.lists.values import (
+    IP_BITS,
+    MAX_VALUE_TEXT,
+    read_network,
+    read_string,
+    show_network,
+    show_value,
+)
 from tollkeeper.grammar.program import Value
 
 FindEntries: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
@@ -53,6 +62,19 @@ def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
         return build_contents(spec, find(tuple(candidate_values(spec, key))))
 
     return PastList(around) if isinstance(spec, ListSpec) else PastTable(around)
+
+
+def holding_values(spec: Spec, text: str) -> Iterator[str]:
+    """The canonical values of all the entries that can hold what is written so: an address or a
+    network, a text or a number. Raises `ValueError`."""
+    match lookup_of(spec):
+        case "network":
+            first, bits = read_network(text)
+            return islice(candidate_values(spec, first), bits + 1)
+        case "prefix":
+            return candidate_values(spec, read_string(text))
+        case "value":
+            return iter([canonical_value(spec, text)])
 
 
 def candidate_values(spec: Spec, key: Value) -> Iterator[str]:

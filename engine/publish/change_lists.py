@@ -11,6 +11,8 @@ from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import mark_import
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
+from tollkeeper.engine.lists.past import holding_values
+from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
@@ -84,6 +86,28 @@ async def list_page(
     found = batch[: min(limit, LIST_PAGE)]
     more = len(batch) == LIST_PAGE or len(found) < len(batch)
     return EntriesPage(found, found[-1].value if more and found else None)
+
+
+async def met_page(
+    journal: Journal,
+    account: int,
+    name: str,
+    spec: Spec,
+    value: str,
+    cursor: str | None,
+    limit: int,
+) -> EntriesPage:
+    """As `list_page`, only the entries that hold a value: of networks those that it lies in, of
+    prefixes those that it begins with.
+
+    Raises `ValueError` for a value that no entry of the list can hold.
+    """
+    values = tuple(holding_values(spec, value))
+    last = journal.last_sequence()
+    held = await asyncio.to_thread(journal.list_entries_at, account, name, last, values)
+    beyond = [each for each in held if cursor is None or each.value > cursor]
+    found = sorted(beyond, key=lambda each: each.value)[:limit]
+    return EntriesPage(found, found[-1].value if len(beyond) > limit else None)
 
 
 class MakeList(AccountVerb, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import Struct
@@ -57,6 +57,13 @@ _DETAILS: Mapping[type[c.Change], tuple[str, ...]] = {
     c.WebhookRemoved: (),
     c.PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
 }
+
+
+AUDIT_ACTIONS: Final = (
+    *sorted(str(change.__struct_config__.tag) for change in get_args(c.Change)),
+    *("personal_data_read", "personal_data_revealed", "verdict_given", "verdict_taken_back"),
+)
+"""What an item of the log may tell of: changes, by their names, then accesses and verdicts."""
 
 
 def audit_item(recorded: c.RecordedChange) -> AuditItem:

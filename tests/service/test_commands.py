@@ -267,7 +267,7 @@ def test_entries_of_a_list_are_proposed_where_another_person_must_approve_them(
     assert made.returncode == 0, made.stderr
     assert "1 entry of blocked waits for another person" in made.stderr + made.stdout
     assert toll(folder, "proposals", "approve", "1", "--author", "rui", *account).returncode == 0
-    shown = toll(folder, "lists", "show", "blocked", "--json", *account).stdout
+    shown = toll(folder, "lists", "show", "blocked", "--value", "d-1", "--json", *account).stdout
     (entry,) = msgspec.json.decode(shown)["entries"]
     assert (entry["value"], entry["note"], entry["by"]) == ("d-1", "card testing", "eva")
     gone = toll(folder, *wanted, "--remove", "--author", "eva", *account)

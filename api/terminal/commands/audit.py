@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
-from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
+from tollkeeper.api.terminal.options import account_option, data_option, json_option, since_option
 from tollkeeper.api.terminal.output import json_line, print_json, say_cursor, show_rows
 
 if TYPE_CHECKING:
@@ -17,14 +17,20 @@ if TYPE_CHECKING:
 
 @click.command(panel="What happened")
 @account_option
-@click.option("--since", help="A time of RFC 3339; none made before it.")
+@since_option
+@click.option("--by", help="Only what this key, user or command did.")
+@click.option("--action", help="Only this, as the column says.")
+@click.option("--subject", help="Only what was done to this, as the column says.")
 @click.option("--limit", default=20, show_default=True)
 @click.option("--cursor", type=int, help="Continue where an earlier page ended.")
 @json_option
 @data_option
 def audit(
     account: str,
-    since: str | None,
+    since: int,
+    by: str | None,
+    action: str | None,
+    subject: str | None,
     limit: int,
     cursor: int | None,
     as_json_: bool,
@@ -34,14 +40,20 @@ def audit(
     import msgspec
 
     from tollkeeper.api.http.views import audit_view
-    from tollkeeper.engine.explain.records import audit_page
+    from tollkeeper.engine.explain.records import AuditFilter, audit_page
     from tollkeeper.engine.registry.accounts import find_account
+    from tollkeeper.engine.registry.audit import AUDIT_ACTIONS
 
-    start = read_time(since)
+    if action is not None and action not in AUDIT_ACTIONS:
+        known = ", ".join(AUDIT_ACTIONS)
+        raise click.BadParameter(f"this is one of {known}", param_hint="--action")
+    wanted = AuditFilter(by, action, subject)
 
     async def ask(picture: Picture) -> Any:
         number = find_account(picture.state, account).number
-        return await audit_page(picture.journal, number, since=start, cursor=cursor, limit=limit)
+        return await audit_page(
+            picture.journal, number, since=since, wanted=wanted, cursor=cursor, limit=limit
+        )
 
     page = read_data(data, ask)
     items = [msgspec.to_builtins(audit_view(item)) for item in page.items]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
-from tollkeeper.api.terminal.options import account_option, data_option, json_option, read_time
+from tollkeeper.api.terminal.options import account_option, data_option, json_option, since_option
 from tollkeeper.api.terminal.output import print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(panel="What happened")
 @account_option
-@click.option("--since", help="A time of RFC 3339; none that arrived before it.")
+@since_option
 @click.option("--action", type=click.Choice(("allow", "challenge", "deny")))
 @click.option("--rule", help="Only those that this rule was applied to.")
 @click.option("--limit", default=20, show_default=True)
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @data_option
 def decisions(
     account: str,
-    since: str | None,
+    since: int,
     action: Any,
     rule: str | None,
     limit: int,
@@ -42,14 +42,12 @@ def decisions(
     from tollkeeper.engine.explain.records import decided_page
     from tollkeeper.engine.registry.accounts import find_account
 
-    start = read_time(since)
-
     async def ask(picture: Picture) -> Any:
         number = find_account(picture.state, account).number
         return await decided_page(
             picture.journal,
             number,
-            since=start,
+            since=since,
             action=action,
             rule=rule,
             cursor=cursor,

@@ -14,7 +14,6 @@ from tollkeeper.api.terminal.options import (
     author_option,
     data_option,
     json_option,
-    read_time,
 )
 from tollkeeper.api.terminal.output import (
     NO,
@@ -37,10 +36,25 @@ def events() -> None:
     """Event types, and events for a running service."""
 
 
+def _read_from(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    from tollkeeper.engine.lists.values import read_instant
+
+    try:
+        return None if text is None else read_instant(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--from") from None
+
+
 @events.command("publish")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--breaking", is_flag=True, help="The contract changes; give --from too.")
-@click.option("--from", "applies_from", metavar="TIME", help="From when it applies (RFC 3339).")
+@click.option(
+    "--from",
+    "applies_from",
+    metavar="INSTANT",
+    callback=_read_from,
+    help="From when it applies.",
+)
 @click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
 @account_option
 @author_option
@@ -48,7 +62,7 @@ def events() -> None:
 def publish_event_type(
     file: Path,
     breaking: bool,
-    applies_from: str | None,
+    applies_from: int | None,
     untested: bool,
     account: str,
     data: JournalSource,
@@ -67,8 +81,7 @@ def publish_event_type(
     if not untested:
         require_passing(file, reading, Thresholds())
     name = reading.program.name
-    since = read_time(applies_from) if applies_from else None
-    planned = EventVersionPlan(breaking, since)
+    planned = EventVersionPlan(breaking, applies_from)
     asked = Store(
         account, "event", name, reading.text, True, None, planned, Terms(untested=untested)
     )

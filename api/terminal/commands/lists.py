@@ -100,22 +100,39 @@ def list_lists(account: str, as_json_: bool, data: JournalSource) -> None:
 @click.argument("name")
 @click.option("--limit", default=100, show_default=True, help="At most 500 at once.")
 @click.option("--after", help="Begin beyond this value.")
+@click.option(
+    "--value", help="Only entries that hold this: its own, networks and prefixes around it."
+)
 @account_option
 @json_option
 @data_option
 def show_list(
-    name: str, limit: int, after: str | None, account: str, as_json_: bool, data: JournalSource
+    name: str,
+    limit: int,
+    after: str | None,
+    value: str | None,
+    account: str,
+    as_json_: bool,
+    data: JournalSource,
 ) -> None:
     """Show the entries of a list, ordered by value."""
     from tollkeeper.engine.lists.entries import show_entry
     from tollkeeper.engine.publish.change_lists import list_page as entries_page
+    from tollkeeper.engine.publish.change_lists import met_page
     from tollkeeper.engine.registry.accounts import find_account
     from tollkeeper.engine.registry.lists import find_list
 
     async def ask(picture: Picture) -> tuple[list[dict[str, Any]], str | None]:
         known = find_account(picture.state, account)
         spec = find_list(known, name).spec
-        list_page = await entries_page(picture.journal, known.number, name, after, limit)
+        of = picture.journal, known.number, name
+        if value is None:
+            list_page = await entries_page(*of, after, limit)
+        else:
+            try:
+                list_page = await met_page(*of, spec, value, after, limit)
+            except ValueError as error:
+                raise click.BadParameter(str(error), param_hint="--value") from None
         return [show_entry(spec, entry) for entry in list_page.entries], list_page.cursor
 
     entries, cursor = read_data(data, ask)

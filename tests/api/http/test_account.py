@@ -92,6 +92,32 @@ async def test_the_audit_log_is_read_in_pages(service: Service) -> None:
     assert len(found) > 10
 
 
+async def test_the_audit_log_is_narrowed_to_who_did_what_to_what(service: Service) -> None:
+    for name in ("blocked", "trusted"):
+        await service.client.put(f"/v1/lists/{name}", json={"type": "string"})
+        entry = {"entries": [{"value": "u-1"}]}
+        await service.client.put(f"/v1/lists/{name}/entries", json=entry)
+    whole = (await service.client.get("/v1/audit")).json()["audit"]
+    assert len({item["by"] for item in whole}) > 1
+    for name in ("by", "action", "subject"):
+        for value in {item[name] for item in whole}:
+            answer = await service.client.get("/v1/audit", params={name: value, "since": "1d"})
+            assert answer.json()["audit"] == [item for item in whole if item[name] == value]
+    both = {"action": "entries_changed", "subject": "list blocked", "limit": "1"}
+    page = (await service.client.get("/v1/audit", params=both)).json()
+    assert [(item["action"], item["subject"]) for item in page["audit"]] == [
+        ("entries_changed", "list blocked")
+    ]
+
+
+async def test_an_action_that_there_is_not_is_refused_with_those_that_there_are(
+    service: Service,
+) -> None:
+    answer = await service.client.get("/v1/audit", params={"action": "entry_changed"})
+    assert errors(answer) == [("action", "invalid_value")]
+    assert "`entries_changed`" in answer.json()["errors"][0]["message"]
+
+
 async def test_no_secret_is_in_the_audit_log(service: Service) -> None:
     key = await service.key("shop", "payments")
     log = (await service.client.get("/v1/audit")).text

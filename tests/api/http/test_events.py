@@ -308,6 +308,23 @@ event sign_in
     assert await at(48, "failure") == []
 
 
+async def test_alerts_are_narrowed_to_a_time_and_a_monitor(shop: Service) -> None:
+    for user, hours in (("u-1", 20), ("u-2", 2)):
+        for _ in range(3):
+            await send(shop, **event(user, timestamp=ago(hours=hours)))
+
+    async def keys(**query: str) -> list[str]:
+        listed = (await shop.client.get("/v1/alerts", params=query)).json()
+        return [alert["key"][0] for alert in listed["alerts"]]
+
+    assert await keys(since="1d") == ["u-2", "u-1"]
+    assert await keys(since="3h", monitor="brute_force", state="open") == ["u-2"]
+    assert await keys(since=ago(hours=1)) == []
+    assert await keys(monitor="other") == []
+    answer = await shop.client.get("/v1/alerts", params={"since": "yesterday"})
+    assert errors(answer) == [("since", "invalid_value")]
+
+
 async def test_alerts_are_read_page_by_page(shop: Service) -> None:
     for user in range(5):
         for _ in range(3):

@@ -118,6 +118,55 @@ async def test_entries_are_read_in_pages(service: Service) -> None:
     assert found == [f"v-{number:04}" for number in range(1203)]
 
 
+@pytest.mark.parametrize(
+    ("spec", "entries", "value", "found"),
+    [
+        ({"type": "string"}, ["d-1", "d-10"], "d-1", ["d-1"]),
+        ({"type": "number"}, ["7", "70"], "7.00", ["7"]),
+        (
+            {"type": "ip"},
+            ["203.0.0.0/16", "203.0.113.0/24", "203.0.113.7", "203.0.114.0/24"],
+            "203.0.113.7",
+            ["203.0.0.0/16", "203.0.113.0/24", "203.0.113.7"],
+        ),
+        (
+            {"type": "ip"},
+            ["203.0.0.0/16", "203.0.113.0/24", "203.0.113.0"],
+            "203.0.113.0/24",
+            ["203.0.0.0/16", "203.0.113.0/24"],
+        ),
+        (
+            {"by": "prefix", "columns": {"country": "string"}},
+            ["4", "4111", "41111", "5"],
+            "411100",
+            ["4", "4111"],
+        ),
+        ({"type": "string"}, ["d-1"], "d-2", []),
+    ],
+)
+async def test_what_holds_a_value_is_found_without_reading_the_list(
+    service: Service, spec: dict[str, Any], entries: list[str], value: str, found: list[str]
+) -> None:
+    await make(service, **spec)
+    await put(service, *({"value": each} for each in entries), {"value": entries[0]})
+    values: list[str] = []
+    cursor: str | None = None
+    while True:
+        query = {"value": value, "limit": "2"} | ({"cursor": cursor} if cursor else {})
+        page = (await service.client.get("/v1/lists/blocked/entries", params=query)).json()
+        values += [entry["value"] for entry in page["entries"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert values == sorted(found)
+
+
+async def test_a_value_that_no_entry_of_the_list_can_hold_is_refused(service: Service) -> None:
+    await make(service, type="ip")
+    answer = await service.client.get("/v1/lists/blocked/entries", params={"value": "d-1"})
+    assert errors(answer) == [("value", "invalid_value")]
+
+
 async def test_bad_entries_are_all_named_and_none_is_kept(service: Service) -> None:
     await make(service, type="ip")
     answer = await put(service, {"value": "10.0.0.1"}, {"value": "10.0.0.1/24"}, {"value": 5}, 7)

@@ -42,5 +42,6 @@ def test_the_audit_names_the_author(
     run, data = CliRunner(env=environment), ["--data", str(tmp_path / "data")]
     done = run.invoke(main, ["accounts", "create", "shop", *arguments, *data])
     assert done.exit_code == 0, done.stderr
-    shown = run.invoke(main, ["audit", "--account", "shop", *data]).stdout
+    narrowed = ["--since", "1d", "--by", "ana", "--action", "account_created"]
+    shown = run.invoke(main, ["audit", "--account", "shop", *narrowed, *data]).stdout
     assert [line for line in shown.splitlines() if "account_created" in line and "ana" in line]

@@ -141,8 +141,8 @@ async def list_alerts(
 def _read_page(
     alerts: Iterable[Alert], most: int, reach: int, is_wanted: Callable[[Alert], bool]
 ) -> tuple[list[Alert], int | None]:
-    """Those wanted of the first `reach` alerts, about `most` of them; the last that was looked at, None
-    when there are no more.
+    """Those wanted of the first `reach` alerts, about `most` of them; the last that was looked at,
+    None when there are no more.
     """
     found: list[Alert] = []
     last, looked = None, 0

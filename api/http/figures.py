@@ -138,8 +138,8 @@ class CameBackView(Struct, frozen=True):
 
 
 class AlsoMetView(Struct, frozen=True):
-    """Of the newest `of` hits, how many each later condition held for as well: those would be caught
-    without this one.
+    """Of the newest `of` hits, how many each later condition held for as well: those would be
+    caught without this one.
     """
 
     of: int

@@ -54,8 +54,8 @@ class FoundUser(Struct, frozen=True):
 
 
 class FoundPayment(Struct, frozen=True):
-    """A payment in short, as known now. `at` is its arrival; `device` the fingerprint's id, `ip` the
-    device's address, or the backend's; `label` what became known of it.
+    """A payment in short, as known now. `at` is its arrival; `device` the fingerprint's id, `ip`
+    the device's address, or the backend's; `label` what became known of it.
     """
 
     id: str

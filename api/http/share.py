@@ -1,5 +1,5 @@
-"""A shard in a node's life: its journal is followed, owned when nobody owns it, and handed over in the
-end, or to a node that has less to do."""
+"""A shard in a node's life: its journal is followed, owned when nobody owns it, and handed over in
+the end, or to a node that has less to do."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ class SharedShard:
 
 
 async def share(shard: SharedShard) -> None:
-    """Follows, owns and hands over until the node is to stop. Raises `JournalError` for a journal that
-    can't be used at the start."""
+    """Follows, owns and hands over until the node is to stop. Raises `JournalError` for a journal
+    that can't be used at the start."""
     serving = shard.serving
     while not serving.stopping.is_set():
         try:
@@ -291,8 +291,8 @@ async def _follow(shard: SharedShard, following: Following) -> bool:
 
 
 async def _own(shard: SharedShard, following: Following) -> bool:
-    """Answers requests until the node is to stop, or is to give the journal away, and lets another take
-    over if one could at once; whether the node is to stop.
+    """Answers requests until the node is to stop, or is to give the journal away, and lets another
+    take over if one could at once; whether the node is to stop.
 
     Raises `Fenced` when the journal has become another's.
     """

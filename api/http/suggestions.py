@@ -30,11 +30,11 @@ Family: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": sorted(famili
 
 class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What is learned from, and what conditions may cost. The payments that arrived at `since` or
-    later: an instant, or a span back such as `90d`, which also counts when it is left out. A payment
-    without a label counts as honest when it is `mature_days` old. `by_score` takes the score for the
-    label. `precision` is the share of fraud that nine times in ten is reached at least, `people` the
-    share of honest payments that all conditions together may meet; `without` is what no condition
-    may read.
+    later: an instant, or a span back such as `90d`, which also counts when it is left out. A
+    payment without a label counts as honest when it is `mature_days` old. `by_score` takes the
+    score for the label. `precision` is the share of fraud that nine times in ten is reached at
+    least, `people` the share of honest payments that all conditions together may meet; `without` is
+    what no condition may read.
     """
 
     since: SpanBack | None = None

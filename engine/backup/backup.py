@@ -1,8 +1,8 @@
-"""A backup of a data folder, taken while the service goes on, and brought up to date by the next.
+"""Back up a data folder while the service runs; the next backup only writes what changed.
 
-All files in it fit together: those beside the journal are copied first, so that they never know of
-anything that the journal does not. A backup counts from the moment its manifest is in place; one
-that was cut off leaves the backup before it whole.
+All files in it are consistent: the files derived from the journal are copied before it, so that
+they never contain more than the journal does. A backup is valid once its manifest is in place; an
+interrupted one leaves the former backup whole.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BACKUP_FORMAT = 1
 
 
 class Manifest(Struct, frozen=True):
-    """What a backup holds: the files by name, the journal's identity and last sequence number.
+    """The contents of a backup: the files by name, the journal's identity and last sequence number.
 
     `taken_at` is in µs, `version` that of the release that took it.
     """
@@ -45,12 +45,12 @@ class Manifest(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """How many bytes all files have together."""
+        """The size of all files in bytes."""
         return sum(copy.bytes for copy in self.files.values())
 
     @property
     def written(self) -> int:
-        """How many of them were not yet in the backup before."""
+        """How many of these bytes differ from the former backup."""
         return sum(copy.written for copy in self.files.values())
 
 
@@ -58,10 +58,10 @@ _read = msgspec.json.Decoder(Manifest).decode
 
 
 def back_up(folder: Path, target: Path, progress: Progress = unwatched) -> Manifest:
-    """Makes `target` a backup of the data folder, whether or not a service holds it.
+    """Make `target` a backup of the data folder, whether or not a service is running on it.
 
-    Raises `JournalError` for a folder that can't be read, and a target that can't be written or is
-    something else than a backup of the same journal.
+    Raises `JournalError` for a folder that can't be read, and for a target that can't be written or
+    holds anything but a backup of the same journal.
     """
     schema.require_current(folder)
     with lock(target, PURPOSE), named_target(target):
@@ -72,14 +72,14 @@ def back_up(folder: Path, target: Path, progress: Progress = unwatched) -> Manif
         before = read_manifest(target)
         if before is not None and before.journal != identity:
             raise JournalError(f"`{target}` is a backup of another journal: choose another folder")
-        manifest = _gather(folder, target, identity, progress)
+        manifest = _collect_changes(folder, target, identity, progress)
         _write(target / PENDING, msgspec.json.format(msgspec.json.encode(manifest)))
         settle(target)
     return manifest
 
 
 def settle(target: Path) -> None:
-    """Finishes a backup that was cut off, or removes what it had gathered."""
+    """Finish an interrupted backup, or remove the changes it had collected."""
     pending = target / PENDING
     if pending.exists():
         for name, copy in _read(pending.read_bytes()).files.items():
@@ -111,7 +111,7 @@ def databases(folder: Path) -> list[Path]:
     return [*beside, folder / schema.DATABASE_FILE]
 
 
-def _gather(folder: Path, target: Path, identity: str, progress: Progress) -> Manifest:
+def _collect_changes(folder: Path, target: Path, identity: str, progress: Progress) -> Manifest:
     paths = databases(folder)
     total = sum(path.stat().st_size for path in paths) or 1
     done = 0
@@ -139,7 +139,7 @@ def _gather(folder: Path, target: Path, identity: str, progress: Progress) -> Ma
 
 
 def _require_backup(target: Path) -> None:
-    """A folder in which something else lives is not written to."""
+    """Refuse a folder with other contents than a backup."""
     known = {MANIFEST, PENDING, LOCK_FILE}
     others = {path.name for path in target.iterdir() if path.suffix != ".changes"} - known
     if others and not (target / MANIFEST).exists() and not (target / PENDING).exists():
@@ -160,7 +160,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Names in the folder are on disk."""
+    """Sync the folder, so that the names of its files are on disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
-"""A database file that stands still while others go on writing: what its copy is read from.
+"""Hold an SQLite database's file unchanged while others go on writing, so that it can be copied.
 
-SQLite writes ahead: commits go to a log beside the file, and a checkpoint brings them into it, but
-never past what somebody still reads. So once the log is empty, the file itself is the database as
-long as one transaction reads it, and can be copied as bytes, at the disk's own speed.
+Commits go to a write-ahead log, and a checkpoint moves them into the file, but never past the
+oldest read transaction. So once the log is empty, an open read transaction keeps the file itself
+unchanged, and it can be copied as bytes, at the disk's speed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAUSE_S = 0.05
 
 
 class Frozen(NamedTuple):
-    """A file to be read as bytes, how many of them are the database, and a connection to query it."""
+    """The file to read, the database's size in bytes, and a connection to query it."""
 
     file: BinaryIO
     size: int
@@ -30,12 +30,12 @@ class Frozen(NamedTuple):
 
 @contextmanager
 def frozen(path: Path) -> Iterator[Frozen]:
-    """The database at this moment.
+    """The database as of this moment.
 
-    Whoever writes is held up for a few milliseconds at the beginning; meanwhile their log grows.
+    Writers are blocked for a few milliseconds at the beginning; then their log grows until the end.
     Raises `JournalError` for a file that can't be read.
     """
-    # Closed last: to close any of a process' descriptors of a file ends its locks on the file.
+    # Closed last: closing any descriptor of a file releases all locks of the process on it.
     with path.open("rb") as file, closing(_connect(path)) as reading:
         try:
             _begin_reading(path, reading)
@@ -50,11 +50,11 @@ def _begin_reading(path: Path, reading: sqlite3.Connection) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     with closing(_connect(path)) as holding, closing(_connect(path)) as emptying:
         while True:
-            # Most of the log goes into the file before anybody is held up.
+            # Moves most of the log into the file before any writer is blocked.
             emptying.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             holding.execute("BEGIN IMMEDIATE")
             try:
-                # Busy when somebody else copies at this moment; then the counts say nothing.
+                # Busy when another copy is being made at this moment; then the counts mean nothing.
                 busy, logged, copied = emptying.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                 if not busy and logged == copied:
                     reading.execute("BEGIN")

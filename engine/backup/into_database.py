@@ -1,6 +1,6 @@
-"""A data folder's journal moved into a PostgreSQL database, and the proof that it is the same there.
+"""Move a data folder's journal into a PostgreSQL database, and verify the copy.
 
-What was cut off goes on where it ended; until it is done nobody can serve the database.
+An interrupted move goes on where it stopped; until it is done the database can't be served.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class MovedJournal(NamedTuple):
-    """How many entries there are, and of how many payments the explanations were compared."""
+    """The number of entries, and of payments whose explanations were compared."""
 
     entries: int
     explained: int
@@ -50,10 +50,10 @@ class MovedJournal(NamedTuple):
 def move_into_database(
     folder: Path, database: Database, sample: int, progress: Progress = unwatched
 ) -> MovedJournal:
-    """Moves all of a folder that nobody serves, then compares every entry, every value of a list and
-    the explanations of at least `sample` payments, spread evenly over all.
+    """Move the journal of a folder that is not served, then compare every entry, every list value
+    and the explanations of at least `sample` payments, evenly spread.
 
-    The folder stays as it is. Raises `JournalError` for a database that holds another journal, and
+    The folder is not changed. Raises `JournalError` for a database that holds another journal, and
     for the first difference.
     """
     schema.require_current(folder)
@@ -65,7 +65,7 @@ def move_into_database(
         last = reads.last_sequence(old)
         _move_entries(old, target, last, progress)
         for table in _OF_JOURNAL:
-            target.replace(table, *_whole(old, table))
+            target.replace(table, *_read_table(old, table))
         _move_outbox(folder / ALERTS_FILE, target)
         _move_key(folder, database)
         numbers = old.execute(
@@ -88,7 +88,7 @@ def _move_entries(
         progress(0.5 * after / last)
 
 
-def _whole(connection: sqlite3.Connection, table: str) -> tuple[list[str], Iterator[Any]]:
+def _read_table(connection: sqlite3.Connection, table: str) -> tuple[list[str], Iterator[Any]]:
     found = connection.execute(f"SELECT * FROM {table}")
     return [column[0] for column in found.description], found
 
@@ -100,7 +100,7 @@ def _move_outbox(path: Path, target: MovingTarget) -> None:
         there = {name for (name,) in outbox.execute("SELECT name FROM sqlite_master")}
         for table in _OF_OUTBOX:
             if table in there:
-                target.replace(table, *_whole(outbox, table))
+                target.replace(table, *_read_table(outbox, table))
 
 
 def _move_key(folder: Path, database: Database) -> None:
@@ -117,7 +117,7 @@ def _move_key(folder: Path, database: Database) -> None:
 
 
 def _compare(folder: Path, database: Database) -> int:
-    """How many entries are alike in both. Raises `JournalError` for the first that is not."""
+    """Compare all entries; returns how many. Raises `JournalError` for the first that differs."""
     count = 0
     with (
         closing(schema.connect_for_reading(folder)) as old,
@@ -158,8 +158,8 @@ def _sample(picture: Picture, sample: int) -> list[tuple[int, str]]:
 
 
 def spread(every: Iterable[T], least: int) -> list[T]:
-    """Some of `every`, in equal distances: at least `least` where there are so many, and fewer than
-    twice as many, which is all that is held."""
+    """Evenly spaced items of `every`: at least `least` if there are that many, and fewer than twice
+    `least`, also while it reads."""
     kept: list[T] = []
     step = 1
     for number, each in enumerate(every):

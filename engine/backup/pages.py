@@ -1,7 +1,7 @@
-"""The copy of a file, brought up to date by writing only those blocks that differ.
+"""Update the copy of a file by writing only the blocks that differ.
 
-The new blocks are first gathered in a file beside the copy, so that a copy is always either as it
-was or can be finished (`finish_copy`), whenever the process or the machine stops.
+The new blocks are first collected in a file beside the copy. So whenever the process or the machine
+stops, the copy is either unchanged or can be finished (`finish_copy`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import BinaryIO
 from msgspec import Struct
 
 PAGE_BLOCK = 8192
-"""So many bytes are compared and written at once: a page of the journal."""
+"""The bytes that are compared and written at once: a page of the journal."""
 READ_PAGES = 128 * PAGE_BLOCK
 _HEAD = struct.Struct("<QI")
 
 
 class Copy(Struct, frozen=True):
-    """A file as it is copied: its bytes, their SHA-256 in hex, and how many had to be written."""
+    """A copied file: its size, its SHA-256 in hex, and how many bytes had to be written."""
 
     bytes: int
     sha256: str
@@ -32,9 +32,10 @@ class Copy(Struct, frozen=True):
 def prepare_copy(
     source: BinaryIO, size: int, target: Path, progress: Callable[[int], None]
 ) -> Copy:
-    """Gathers in `NAME.changes` what makes `target` the first `size` bytes of `source`.
+    """Collect in `NAME.changes` the blocks that make `target` equal to the first `size` bytes of
+    `source`.
 
-    `target` itself is left as it is; `progress` is told of the bytes read.
+    `target` itself is not changed; `progress` gets the number of bytes read.
     """
     digest, written, offset = hashlib.sha256(), 0, 0
     with _open_pages(target) as before, _new(changes_of(target)) as changes:
@@ -59,7 +60,7 @@ def prepare_copy(
 
 
 def finish_copy(target: Path, size: int) -> None:
-    """Writes what was gathered into `target`; doing it again changes nothing."""
+    """Write the collected blocks into `target`; repeating it changes nothing."""
     changes_path = changes_of(target)
     if not changes_path.exists():
         return
@@ -76,12 +77,12 @@ def finish_copy(target: Path, size: int) -> None:
 
 
 def changes_of(target: Path) -> Path:
-    """Where a copy's new blocks are gathered."""
+    """The file in which a copy's new blocks are collected."""
     return target.with_name(f"{target.name}.changes")
 
 
 def sha256_of(path: Path, progress: Callable[[int], None]) -> str:
-    """The file's SHA-256 in hex; `progress` is told of the bytes read."""
+    """The file's SHA-256 in hex; `progress` gets the number of bytes read."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(READ_PAGES):

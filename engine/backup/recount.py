@@ -1,8 +1,8 @@
-"""What the files beside the journal say of windows, held against a recount of the journal.
+"""Verify the files derived from the journal, by counting the journal again.
 
-The snapshot of the windows and the first-seen times are derived: each element of theirs must come
-out of the journal again, and nothing else. Elements are compared by their number and a sum of their
-hashes, so that a recount takes the memory of a service that starts, and no more.
+The snapshot of the windows and the first-seen times must hold exactly the elements that the journal
+leads to. Elements are compared by their number and a sum of their hashes, so that a recount needs
+no more memory than the start of a service.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _TIMES = "SELECT seen, time, count FROM moments WHERE series = ?"
 
 @dataclass(slots=True)
 class RecountReport:
-    """How many series were held against the journal, and those that differ from it."""
+    """How many series were compared, and those that differ."""
 
     series: int = 0
     faults: list[JournalFault] = field(default_factory=list)
 
 
 class Content(NamedTuple):
-    """How many elements a series has, and the sum of their hashes."""
+    """The number of a series' elements, and the sum of their hashes."""
 
     elements: int
     total: int
 
 
 def recount(source: JournalSource, progress: Progress = unwatched) -> RecountReport:
-    """Recounts what the folder's files hold of series that active programs read; changes nothing.
+    """Recount the series that active programs read and the folder's files hold; changes nothing.
 
     Raises `JournalError`.
     """
@@ -159,7 +159,7 @@ async def _fill(
     windows: Windows,
     since: int,
 ) -> None:
-    """What the journal has up to the sequence number after which the windows begin."""
+    """Count the journal's entries up to the sequence number after which the windows begin."""
     filling = await windows.add(account.number, plans)
     environments = PastEnvironments(picture.journal, PastStates(picture.journal), account)
     labels = known_labels(picture.journal, account.number, filling.up_to)
@@ -174,7 +174,7 @@ async def _fill(
 
 
 def _stored_times(path: Path, account: int, digest: str) -> tuple[int, Content] | None:
-    """Up to which sequence number the file has a series, and what of it; None when it is not whole."""
+    """The sequence number up to which the file has a series, and its content; None when incomplete."""
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
@@ -192,7 +192,7 @@ def _stored_times(path: Path, account: int, digest: str) -> tuple[int, Content] 
 
 
 def _content(parts: Iterable[Columns], horizon: int) -> Content:
-    """Of elements later than `horizon` (µs)."""
+    """The content of the elements later than `horizon` (µs)."""
     elements = total = 0
     for keys, counts, packed, values in parts:
         times, at = array("q", packed), 0
@@ -221,7 +221,7 @@ def _same_sums(sums: _SumOfTimes, _account: int, _series: str) -> _SumOfTimes:
 
 
 class _SumOfTimes(MemorySeenTimes):
-    """In place of the times at which groups were seen, the sum of their hashes."""
+    """Keeps only the number and the sum of hashes of the first-seen times."""
 
     def __init__(self) -> None:
         super().__init__()

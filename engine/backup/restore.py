@@ -1,4 +1,4 @@
-"""A backup made a data folder again."""
+"""Restore a data folder from a backup."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ PARTIAL = ".partial"
 
 
 def restore(backup: Path, folder: Path, progress: Progress = unwatched) -> Manifest:
-    """Makes `folder`, which must be empty, what the backup holds.
+    """Copy a backup into `folder`, which must be empty.
 
-    Its journal gets an identity of its own: what it takes in from now on is not what the one that
-    was backed up took in. Raises `JournalError` for a backup that is damaged or none, and a folder
-    that is in use.
+    The journal gets a new identity: from now on its entries differ from the original's. Raises
+    `JournalError` for a damaged or missing backup, and for a folder that is in use.
     """
     if not backup.is_dir():
         raise JournalError(f"there is no backup `{backup}`")
@@ -44,7 +43,7 @@ def restore(backup: Path, folder: Path, progress: Progress = unwatched) -> Manif
 
 
 def require_whole(backup: Path, manifest: Manifest, progress: Progress) -> None:
-    """Every file is as it was backed up. Raises `JournalError` naming one that is not."""
+    """Check that every file is as it was backed up. Raises `JournalError` naming one that is not."""
     done = 0
 
     def count(read: int) -> None:
@@ -81,7 +80,7 @@ def _copy(
             os.fsync(copy.fileno())
         done += manifest.files[name].bytes
         progress(done / (manifest.bytes or 1))
-    # The journal comes last: a folder without it is refused, so half a restore is never served.
+    # The journal comes last: a folder without it is refused, so half a restore can't be served.
     for name, path in partial.items():
         path.rename(folder / name)
         if name != schema.DATABASE_FILE:

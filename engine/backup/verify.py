@@ -1,4 +1,4 @@
-"""Is a data folder, or a backup, whole: every file, every entry, and whether they fit together."""
+"""Verify a data folder or a backup: every file, every entry, and whether they belong together."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_event, decode_recorded
 
 MOST_OF_A_FILE = 20
-"""How many faults of one file's structure are told."""
+"""The most faults that are listed of one file's structure."""
 
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What was found: entries by kind, how many of them are sealed, and all that is wrong.
+    """The result: entries by kind, how many of them are sealed, and the faults.
 
-    `files` are those that were looked through, `more` the faults that are only counted.
+    `files` are those that were checked; `more` counts the faults that are not listed.
     """
 
     files: list[Path]
@@ -43,7 +43,7 @@ class VerifyReport:
 
 
 def verify(source: JournalSource, progress: Progress = unwatched) -> VerifyReport:
-    """Looks through everything, beside a running service too; nothing is changed.
+    """Check everything, also while a service is running; nothing is changed.
 
     Raises `JournalError` where there is no journal, or one of another version.
     """
@@ -53,7 +53,7 @@ def verify(source: JournalSource, progress: Progress = unwatched) -> VerifyRepor
     shards = shards_of(source)
     for number, each in enumerate(shards, start=1):
         with closing(connect_for_reading(each)) as connection:
-            inspection = inspect_journal(connection, wrong_with, progress)
+            inspection = inspect_journal(connection, fault_of_entry, progress)
         _add(report, inspection, f"shard {number}: " if len(shards) > 1 else "")
     return report
 
@@ -71,12 +71,12 @@ def _verify_folder(folder: Path, progress: Progress) -> VerifyReport:
             report.faults.append(JournalFault(None, str(error)))
     for path in report.files:
         report.faults += _structure(path)
-    # Only an index may be damaged: then the entries can still be looked through.
+    # Perhaps only an index is damaged: then the entries can still be checked.
     try:
         schema.require_current(folder)
         with closing(schema.connect_for_reading(folder)) as connection:
             identity = reads.identity(connection)
-            inspection = inspect_journal(connection, wrong_with, progress)
+            inspection = inspect_journal(connection, fault_of_entry, progress)
     except sqlite3.DatabaseError as error:
         report.faults.append(JournalFault(None, f"`{journal}` can't be read: {error}"))
         return report
@@ -97,7 +97,7 @@ def _add(report: VerifyReport, inspection: Inspection, where: str = "") -> None:
     ]
 
 
-def wrong_with(entry: Entry) -> str | None:
+def fault_of_entry(entry: Entry) -> str | None:
     """Why an entry's contents can't be read; None when they can."""
     try:
         _DECODERS.get(entry.kind, _as_json)(entry)
@@ -145,7 +145,7 @@ _DECODERS: Mapping[int, Callable[[Entry], None]] = {
 
 
 def _structure(path: Path) -> list[JournalFault]:
-    """What SQLite finds wrong with a file's pages and indexes."""
+    """The faults that SQLite finds in a file's pages and indexes."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA query_only = ON")
@@ -164,5 +164,5 @@ def _fits(path: Path, identity: str) -> bool:
     try:
         return stands_beside(path, identity)
     except sqlite3.DatabaseError:
-        # Told already, as a file that can't be read.
+        # Reported already, as a file that can't be read.
         return True

@@ -1,4 +1,4 @@
-"""What is read of columns: values carried as `grammar/types.py` says."""
+"""Read values from columns, in the representation that `grammar/types.py` defines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollkeeper.grammar import types as t
 CarriedValues: TypeAlias = Sequence[Any]
 
 BYTES = "_bytes"
-"""Ends the name of the column with an address as 16 bytes."""
+"""The suffix of the column that has an address as 16 bytes."""
 DECIMAL_DIGITS = 38
 """The most digits of a decimal."""
 EXACT_DECIMALS = Context(prec=DECIMAL_DIGITS + 1)

@@ -39,10 +39,11 @@ _INTEGER_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class FactColumn:
-    """A column of facts or of a record in them: `access` leads to its values from where a row begins.
+    """A column of facts, or of a record in them; `access` are the attributes that lead to its
+    values.
 
-    `array` makes the column of values carried as `grammar/types.py` says; a record's and a
-    collection's column is made of its `inner` ones.
+    `array` makes the column from values as `grammar/types.py` represents them; the column of a
+    record or collection is made from its `inner` columns.
     """
 
     name: str
@@ -94,7 +95,7 @@ def _columns(
 
 
 def column_form(kind: t.Type) -> tuple[Any, Callable[[CarriedValues], Any]]:
-    """How values of a type stand in a column: the column's type, and what makes it."""
+    """The Arrow type for values of a type, and the function that makes a column of them."""
     match kind:
         case t.Boolean():
             return _plain(pa.bool_())
@@ -124,7 +125,7 @@ def _plain(arrow: Any) -> tuple[Any, Callable[[CarriedValues], Any]]:
 
 
 def decimals(digits: int, scale: int) -> tuple[Any, Callable[[CarriedValues], Any]]:
-    """Decimals of up to so many digits, `scale` of them behind the point, from whole numbers."""
+    """Decimals of up to `digits` digits, `scale` of them after the point, from whole numbers."""
     arrow = pa.decimal128(digits, scale)
 
     def array(values: CarriedValues) -> Any:
@@ -168,7 +169,7 @@ def _json(values: CarriedValues) -> Any:
 
 
 def arrays_of(columns: Sequence[FactColumn], rows: CarriedValues) -> list[Any]:
-    """The columns of rows, which their accesses begin at."""
+    """The columns of rows, from which their accesses start."""
     known: dict[Access, CarriedValues] = {(): rows}
     return [_array(column, known) for column in columns]
 
@@ -196,7 +197,7 @@ def _array(column: FactColumn, known: dict[Access, CarriedValues]) -> Any:
 
 
 def _values(access: Access, known: dict[Access, CarriedValues]) -> CarriedValues:
-    """The values at the end of an access; what lies on the way is looked up once for all columns."""
+    """The values at the end of an access; those on the path are cached for other columns."""
     if access not in known:
         name = access[-1]
         known[access] = [

@@ -1,4 +1,4 @@
-"""What was configured, as tables: small beside payments, so that each export writes them whole."""
+"""The configuration as tables, which are small enough to be written whole by each export."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _DECIDING = (
     SettingsChanged,
     VersionStored,
 )
-"""The changes that decisions depend on; keys, webhooks and who did what stay in the journal."""
+"""The kinds of changes that decisions depend on; changes of keys, webhooks and such are left out.
+"""
 # A content that is being staged has no `from_place` yet. An empty one is a row without a value.
 _ENTRIES = (
     "SELECT c.list, c.id, c.from_place, c.to_place, e.value, e.columns, e.expires_at,"
@@ -94,7 +95,7 @@ def write_configuration(
     changes: Sequence[RecordedChange],
     versions: Sequence[ReadingVersion],
 ) -> None:
-    """The tables `windows`, `lists` and `changes` of an account, which `changes` made."""
+    """Write the tables `windows`, `lists` and `changes` of an account, from its `changes`."""
     name = account.name
     _write(
         whole_file(target, "windows", name),
@@ -122,7 +123,7 @@ def write_configuration(
 
 
 def _without_values(change: Change) -> Change:
-    """What is told of an entry in the audit log is rewritten there when a person is erased."""
+    """The change without list values: an erasure would have to remove these from the export too."""
     return replace(change, values=()) if isinstance(change, EntriesChanged) else change
 
 

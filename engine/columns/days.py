@@ -1,8 +1,8 @@
-"""Which parts of days an export writes: those with something new, and those that were altered.
+"""Which parts of days an export has to write: those with new data, and those that were altered.
 
-Payments belong to the day of their arrival, in UTC; so do their updates and labels, whenever those
-came. Arrivals grow with sequence numbers, so a day is a span of these, and a part of it what has
-the same multiple of `PART_NUMBERS` below it: what is new costs a part, however long the day.
+Payments belong to the day of their arrival, in UTC, and their updates and labels to the same day.
+Arrivals grow with sequence numbers, so a day is a span of numbers; it is divided into parts at
+multiples of `PART_NUMBERS`. So new data cost one part, however long the day.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -57,7 +57,7 @@ _AMENDED = (
 
 
 class PaymentPart(NamedTuple):
-    """A part of a day with the span of its sequence numbers, `first` to before `beyond`."""
+    """A part of a day, with sequence numbers from `first` to before `beyond`."""
 
     name: str
     first: int
@@ -79,7 +79,7 @@ def payment_parts(
 
 
 def span_of_part(connection: sqlite3.Connection, name: str, up_to: int) -> PaymentPart:
-    """The span of a part, as far as `up_to`."""
+    """A part by its name, with its span as far as `up_to`."""
     day, number = day_number(name), int(name.partition("/")[2])
     first = reads.sequence_at(connection, day * DAY)
     beyond = reads.sequence_at(connection, (day + 1) * DAY)
@@ -91,7 +91,7 @@ def span_of_part(connection: sqlite3.Connection, name: str, up_to: int) -> Payme
 def added_to(
     connection: sqlite3.Connection, account: int, kind: Kind, progress: ExportProgress, up_to: int
 ) -> set[str]:
-    """The parts with exported payments that got updates, or labels, beyond what was exported."""
+    """The parts whose exported payments got updates (or labels, by `kind`) after the last export."""
     after = progress.sequence
     if not after:
         return set()
@@ -100,10 +100,11 @@ def added_to(
 
 
 def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tuple[int, int] | None:
-    """What retention and erasure did in a span of sequence numbers: changes whenever they do more.
+    """A mark of what retention and erasure altered in a span of sequence numbers: it changes with
+    each alteration.
 
-    None while not all of the span is sealed. A seal tells of its neighbours too, so that now and
-    then a part is written again without need.
+    None while part of the span is not sealed. A seal also covers numbers around the span, so that
+    now and then a part is written again without need.
     """
     (last,) = connection.execute(_LAST_SEAL, (beyond - 1,)).fetchone()
     if last is None:
@@ -115,10 +116,10 @@ def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tupl
 def unaltered(
     connection: sqlite3.Connection, account: int, part: WrittenPart
 ) -> WrittenPart | None:
-    """A written part with what is told of it by now; None when retention or erasure did something
-    in it since, or may have: what is not sealed is told of by amendments, which go after a part.
+    """A written part with its present mark; None when retention or erasure altered it since, or may
+    have: for unsealed entries that is known from amendments, which are removed after a day.
     """
-    # Looked at first: what is altered from here on is found by the next export.
+    # Read first: what is altered from here on is found by the next export.
     now = replace(
         part,
         altered=alterations(connection, part.first, part.beyond),

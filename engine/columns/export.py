@@ -1,8 +1,7 @@
-"""The way of an export: what the journal brought since the last one, and what was altered in it.
+"""Export the journal's new entries since the last export, and the parts that were altered since.
 
-An export reads beside a running service. Each part of a day is a file of its own for each table,
-written again as a whole when something in it is new, was erased or was purged. An export that was
-cut off is finished by the next one.
+An export can run beside a service. Each part of a day is one file for each table, written again as
+a whole when it has new, erased or purged data. An interrupted export is finished by the next one.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _PURPOSE = "export"
 
 
 class ExportedAccount(Struct, frozen=True):
-    """`sequence` is how far it came; `written` are the days that were written, `days` all there are."""
+    """`sequence` is the number reached; `written` are the days written now, `days` counts all days."""
 
     account: str
     sequence: int
@@ -73,7 +72,7 @@ class ExportedAccount(Struct, frozen=True):
 
 
 class ExportSummary(Struct, frozen=True):
-    """What an export did; `removed` are the accounts that are gone from the service and so from it."""
+    """The result of an export; `removed` are the deleted accounts that were removed from it."""
 
     accounts: tuple[ExportedAccount, ...]
     removed: tuple[str, ...]
@@ -82,10 +81,10 @@ class ExportSummary(Struct, frozen=True):
 def export_columns(
     folder: Path, target: Path, account_name: str | None, progress: Progress = unwatched
 ) -> ExportSummary:
-    """Brings `target` up to the journal of a data folder: one account's, or those of all live ones.
+    """Bring the export in `target` up to date with a data folder: one account, or all live ones.
 
-    Raises `NotFound` for the account, `JournalError` for a journal that can't be read and a target
-    that can't be written or is something else than an export of the same journal.
+    Raises `NotFound` for the account, and `JournalError` for a journal that can't be read and for a
+    target that can't be written or holds anything but an export of the same journal.
     """
     schema.require_current(folder)
     with (
@@ -119,9 +118,10 @@ def export_columns(
 def bring_up_to_date(
     folder: Path, target: Path, account_name: str, progress: Progress = unwatched
 ) -> None:
-    """Exports an account of a data folder, where there is one, unless `target` follows another journal.
+    """Bring an account's export up to date, if there is a data folder; an export of another journal
+    is left as it is.
 
-    Raises as `export_columns`, and JournalError where neither has the account.
+    Raises as `export_columns`, and JournalError where neither folder has the account.
     """
     if not (folder / schema.DATABASE_FILE).exists():
         if account_name not in exported_accounts(target):
@@ -146,7 +146,7 @@ def _find_live(state: Configuration, name: str) -> Account:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is exported to where; `versions` are those that read windows."""
+    """The source and target of an account's export; `versions` are those that read windows."""
 
     connection: sqlite3.Connection
     target: Path
@@ -158,7 +158,7 @@ class _Work:
 def _export_account(work: _Work, known: ExportProgress, progress: Progress) -> ExportedAccount:
     written: set[str] = set()
     last = reads.last_sequence(work.connection)
-    # What was cut off is finished first: parts that it had written are there already.
+    # An interrupted export is finished first: some of its parts have been written already.
     for up_to in (*([known.target] if known.target > known.sequence else []), last):
         known, altered = _look_again(work, replace(known, target=up_to))
         write_progress(work.target, work.name, known)
@@ -192,14 +192,14 @@ def _read_or_begin(work: _Work, journal: str) -> ExportProgress:
     if known is None:
         return ExportProgress(COLUMNS_FORMAT, journal)
     if max(known.sequence, known.target) > reads.last_sequence(work.connection):
-        # The journal was restored from a backup that is older than the export.
+        # The journal was restored from a backup older than the export.
         forget_exported(work.target, work.name)
         return ExportProgress(COLUMNS_FORMAT, journal)
     return known
 
 
 def _look_again(work: _Work, known: ExportProgress) -> tuple[ExportProgress, set[str]]:
-    """What is told of the written parts by now, and those that retention or erasure altered."""
+    """The progress with present marks, and the parts that retention or erasure altered."""
     parts, altered = dict(known.parts), set()
     for name, part in known.parts.items():
         now = unaltered(work.connection, work.account, part)
@@ -224,9 +224,9 @@ def _parts_to_write(
 
 
 def _write_part(work: _Work, known: ExportProgress, part: PaymentPart) -> ExportProgress:
-    """Writes a part's payments and their states; a part that has none any more goes."""
+    """Write a part's payments and their states; a part without payments is removed."""
     connection, account, up_to = work.connection, work.account, known.target
-    # Looked at first: what is altered while the part is written is found by the next export.
+    # Read first: what is altered while the part is written is found by the next export.
     altered = alterations(connection, part.first, part.beyond)
     amendment = reads.last_amendment(connection)
     windows = part_windows(connection, account, part, work.versions)
@@ -260,7 +260,7 @@ def _share_of(progress: Progress, position: int, parts: int) -> Progress:
 
 
 def _require_export(target: Path) -> None:
-    """A folder in which something else lives is not written to."""
+    """Refuse a folder with other contents than an export."""
     others = {path.name for path in target.iterdir()} - {LOCK_FILE}
     if others and not (target / PROGRESS).is_dir():
         raise JournalError(

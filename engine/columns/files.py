@@ -1,4 +1,4 @@
-"""Files that are in their places at once, whole and on disk, or not at all."""
+"""Write files atomically: a file gets its name only when it is whole and on disk."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 @contextmanager
 def placed_at_once(path: Path) -> Iterator[Path]:
-    """A file to be written, which gets its name when the block ends well. Raises `OSError`."""
-    # Readers of Parquet pass over names that begin so.
+    """A temporary file to write to; it gets its name when the block succeeds. Raises `OSError`."""
+    # Parquet readers ignore files with names that begin like this.
     unfinished = path.with_name(f"_{path.name}")
     try:
         yield unfinished
@@ -31,7 +31,7 @@ def _sync(path: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Removes a file, and its folder when nothing else is in it. Raises `OSError`."""
+    """Remove a file, and its folder when that is empty then. Raises `OSError`."""
     path.unlink(missing_ok=True)
     if path.parent.is_dir() and not any(path.parent.iterdir()):
         path.parent.rmdir()

@@ -1,4 +1,4 @@
-"""Where an export keeps what: folders by table, account and day, and how far each account has come."""
+"""The layout of an export: folders by table, account and day, and each account's progress."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
 
 COLUMNS_FORMAT = 3
-"""Of the tables, their columns and files; it grows whenever one of them means something else."""
+"""The version of the format; it grows whenever the meaning of a table, column or file changes."""
 PART_NUMBERS = 65_536
-"""A file of a day has the payments of so many sequence numbers, from a multiple of it on."""
+"""A file has the payments of this many sequence numbers, beginning at a multiple of it."""
 DayTable: TypeAlias = Literal["payments", "states", "labels"]
 DAY_TABLES: tuple[DayTable, ...] = get_args(DayTable)
 WholeTable: TypeAlias = Literal["windows", "lists", "changes"]
 PROGRESS = "_progress"
-"""A folder that readers of Parquet pass over, as its name begins so."""
+"""The folder of the progress files; Parquet readers ignore it, as its name begins with `_`."""
 
 
 class WrittenPart(Struct, frozen=True):
     """Payments that arrived on a day, of sequence numbers from `first` to before `beyond`.
 
-    They were written as known at sequence number `up_to`. `removed` and `changed` are what
-    retention and erasure had done in these numbers by then (journal/checksums.py), None where that
-    is not yet told of all of them; these are known by the `amendment`, the last by then.
+    They were written as of sequence number `up_to`. `altered` is the mark of what retention and
+    erasure had altered by then (`days.alterations`), None where not all entries were sealed; for
+    these, `amendment` is the number of the last amendment by then.
     """
 
     first: int
@@ -42,9 +42,9 @@ class WrittenPart(Struct, frozen=True):
 
 
 class ExportProgress(Struct, frozen=True):
-    """How far an account's export has come: whole up to `sequence`, under way up to `target`.
+    """An account's progress: complete up to `sequence`; an export up to `target` has been begun.
 
-    `parts` are what was written, by their names (`part_name`).
+    `parts` are the written parts by name (`part_name`).
     """
 
     format: int
@@ -89,7 +89,7 @@ def whole_file(target: Path, table: WholeTable, account: str) -> Path:
 
 
 def exported_accounts(target: Path) -> list[str]:
-    """The accounts that the folder has anything of."""
+    """The accounts that have data in the folder."""
     names = {path.stem for path in (target / PROGRESS).glob("*.json")}
     folders = (path for path in target.glob("*/account=*") if path.is_dir())
     return sorted(names | {path.name.removeprefix("account=") for path in folders})
@@ -121,7 +121,7 @@ def write_progress(target: Path, account: str, progress: ExportProgress) -> None
 
 
 def forget_exported(target: Path, account: str) -> None:
-    """Removes all that the folder has of an account."""
+    """Remove an account's data from the folder."""
     for folder in target.glob(f"*/account={account}"):
         rmtree(folder)
     _progress_file(target, account).unlink(missing_ok=True)

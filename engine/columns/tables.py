@@ -1,4 +1,4 @@
-"""The tables of an export, and what fills them from the journal (docs/columns.md)."""
+"""The tables of an export, filled from the journal (docs/columns.md)."""
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
 
@@ -151,7 +151,7 @@ def put_payments(
     payments: TableWriter,
     states: TableWriter,
 ) -> None:
-    """A part's payments, and their states as known at sequence number `up_to`. Raises `Damaged`."""
+    """Write a part's payments, and their states as of sequence number `up_to`. Raises `Damaged`."""
     for batch in _payments_of(connection, account, part):
         updates = _entries_of(connection, account, Kind.UPDATE, batch, up_to)
         facts = [_read(_facts_of, entry, entry.arrived) for entry in batch]
@@ -170,7 +170,7 @@ def put_payments(
 def put_labels(
     connection: sqlite3.Connection, account: int, part: PaymentPart, up_to: int, labels: TableWriter
 ) -> None:
-    """The labels of a part's payments as known at sequence number `up_to`. Raises `Damaged`."""
+    """Write the labels of a part's payments as of sequence number `up_to`. Raises `Damaged`."""
     for batch in _payments_of(connection, account, part):
         said = _entries_of(connection, account, Kind.LABEL, batch, up_to)
         rows = [row for entry in batch for row in _label_rows(entry, said.get(entry.id, ()))]
@@ -196,7 +196,7 @@ def _payments_of(
 def _entries_of(
     connection: sqlite3.Connection, account: int, kind: Kind, payments: Iterable[Entry], up_to: int
 ) -> Mapping[str, list[Entry]]:
-    """What was said of payments later, by their ids, in the order of the journal."""
+    """The payments' later entries of a kind, by payment id, in the order of the journal."""
     ids = _encode([each.id for each in payments]).decode()
     found: defaultdict[str, list[Entry]] = defaultdict(list)
     for row in connection.execute(_OF_PAYMENTS, (account, kind, ids, up_to)):
@@ -286,7 +286,7 @@ def _state_arrays(
 
 
 def _label_rows(payment: Entry, said: Sequence[Entry]) -> Iterator[tuple[Any, ...]]:
-    """A row for each label from when its source said it to when it said something else."""
+    """A row for each label, with the time until its source replaced it."""
     holding: dict[str, tuple[Any, ...]] = {}
     for entry in said:
         label = _read(_label_of, entry)

@@ -38,9 +38,9 @@ class WindowColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReadingVersion:
-    """A version that decides, from sequence number `begins` on, and the columns of what it reads.
+    """A version that decides, from sequence number `begins` on, and the columns of its reads.
 
-    Number 0 is the scorecard that ships; another release may have shipped another one.
+    Number 0 is the shipped scorecard; releases may ship different ones.
     """
 
     kind: ProgramKind
@@ -71,7 +71,7 @@ def _name(window: Window) -> str:
 
 
 def reading_versions(changes: Iterable[RecordedChange]) -> tuple[ReadingVersion, ...]:
-    """The versions of rules and scorecards that an account's changes tell of, in their order."""
+    """The versions of rules and scorecards in an account's changes, in their order."""
     found = []
     for each in changes:
         match each.change:
@@ -91,7 +91,7 @@ def reading_versions(changes: Iterable[RecordedChange]) -> tuple[ReadingVersion,
 
 
 class ReadValues:
-    """Finds what a decision read in each of its windows."""
+    """Finds the values that a decision read, by column."""
 
     def __init__(self, versions: Sequence[ReadingVersion]) -> None:
         self._rules = {
@@ -105,7 +105,7 @@ class ReadValues:
         self._shipped = [(each.begins, each.columns) for each in versions if not each.number]
 
     def of(self, decision: Decision, sequence: int) -> dict[str, Any]:
-        """By column; the windows that could not be exact are left out."""
+        """The values by column, without windows that could not be exact."""
         found = {}
         for index, column in self._columns_of_reads(decision, sequence):
             if index not in decision.lost:
@@ -122,12 +122,12 @@ class ReadValues:
     def _columns_of_reads(
         self, decision: Decision, sequence: int
     ) -> list[tuple[int, WindowColumn]]:
-        """Each read's index with its column: those of the scorecard, then those of the rule."""
+        """The index of each read with its column: the scorecard's, then the rule's."""
         rule = decision.rule
         of_rule = () if rule is None else self._rules.get((rule.name, rule.version), ())
         split = len(decision.reads) - len(of_rule)
         of_score = self._of_scorecard(decision.scorecard, sequence)
-        # A score that was sent with the payment had no scorecard read anything.
+        # With a score that was sent with the payment, no scorecard was evaluated.
         if len(of_score) != split:
             of_score = ()
         return [*enumerate(of_score), *enumerate(of_rule, split)] if split >= 0 else []

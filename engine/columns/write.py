@@ -1,4 +1,4 @@
-"""Rows, gathered into files of Parquet."""
+"""Write rows to Parquet files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyarrow import parquet
 from tollkeeper.engine.columns.files import placed_at_once
 
 ROW_GROUP = 65_536
-"""So many rows stand together in a file, and are in memory at once."""
+"""The rows of a row group, which are in memory at once."""
 
 
 class TableWriter:
-    """Gathers rows into groups for a file of Parquet; `rows` is how many there were."""
+    """Writes rows to a Parquet file in row groups; `rows` counts them."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         self.rows = 0
@@ -26,7 +26,7 @@ class TableWriter:
         self._file = parquet.ParquetWriter(path, schema, compression="zstd")
 
     def put(self, arrays: list[Any]) -> None:
-        """Rows by column, in the order of the schema."""
+        """Add rows, given by column in the order of the schema."""
         batch = pa.Table.from_arrays(arrays, schema=self._schema)
         self.rows += batch.num_rows
         self._waiting.append(batch)
@@ -45,7 +45,7 @@ class TableWriter:
 
 @contextmanager
 def parquet_file(path: Path, schema: Any) -> Iterator[TableWriter]:
-    """Takes the rows of a file. Raises `OSError`."""
+    """A writer for a new file, which is complete when the block succeeds. Raises `OSError`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with placed_at_once(path) as unfinished:
         writer = TableWriter(unfinished, schema)

@@ -181,8 +181,8 @@ def _public_headers(headers: dict[str, str]) -> dict[str, str]:
 
 
 def _sort(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of headers that are not confidential by themselves, and those of them whose values may
-    be."""
+    """The names of headers that are not confidential by themselves, and those of them whose values
+    may be."""
     kept = tuple(name for name in names if name in _HARMLESS or not _is_confidential(name))
     return kept, tuple(name for name in kept if name not in _HARMLESS)
 

@@ -1,8 +1,8 @@
 """The one thread that writes: all appends that wait at a moment go to disk in one commit.
 
 When a commit fails, all appends that were queued before their callers knew of it fail with it, at
-once. Each append carries a generation; the next one begins once those callers have undone their work,
-and nothing is taken until then.
+once. Each append carries a generation; the next one begins once those callers have undone their
+work, and nothing is taken until then.
 """
 
 from __future__ import annotations

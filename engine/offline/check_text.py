@@ -1,5 +1,4 @@
-"""All that can be said of a text before it is stored: what is wrong, its layout, its tests, its
-windows."""
+"""Check a text before it is stored: diagnostics, layout, tests, coverage, and the windows it needs."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from tollkeeper.grammar.syntax import Span
 
 
 class CheckedTest(NamedTuple):
-    """A test of the text: `error` says why it could not be run."""
+    """The result of one of the text's tests; `error` says why it could not be run."""
 
     title: str
     span: Span
@@ -35,7 +34,7 @@ class CheckedTest(NamedTuple):
 
 
 class CheckedCoverage(NamedTuple):
-    """What the tests saw, in percent of all that is to be seen, and what they did not see."""
+    """The tests' coverage in percent of all `goals`, and the goals that were missed."""
 
     percent: float
     goals: int
@@ -43,8 +42,8 @@ class CheckedCoverage(NamedTuple):
 
 
 class NeededWindow(NamedTuple):
-    """An aggregate over history that the text reads, as written: `series` is what a window keeps
-    for it, for the span `over` (µs), None as far back as there is history.
+    """An aggregate over history that the text reads: `text` as written, `series` the data that its
+    window keeps, `over` its span (µs), None for all of history.
     """
 
     text: str
@@ -53,8 +52,8 @@ class NeededWindow(NamedTuple):
 
 
 class CheckedText(NamedTuple):
-    """`kind` and `name` are what the text declares, None while it has errors, as `formatted` is
-    while it can't be laid out."""
+    """`kind` and `name` are what the text declares, None if it has errors; `formatted` is None if
+    it can't be formatted."""
 
     kind: ProgramKind | None
     name: str | None
@@ -66,7 +65,7 @@ class CheckedText(NamedTuple):
 
 
 def check_text(_progress: Progress, content: bytes, library: Library) -> CheckedText:
-    """Parses, checks, lays out and tests a text; never raises, whatever the bytes."""
+    """Parse, check, format and test a text; never raises, whatever the bytes."""
     reading = read_file(content, library.known)
     formatted = _format_or_none(reading.text)
     program = reading.program
@@ -93,7 +92,7 @@ def check_text(_progress: Progress, content: bytes, library: Library) -> Checked
 def differences_from(
     _progress: Progress, content: bytes, library: Library, active: Version
 ) -> tuple[Difference, ...]:
-    """What a text without errors changes in meaning of a stored version."""
+    """The differences in meaning between a stored version and a text; empty for one with errors."""
     reading = read_file(content, library.known)
     program = reading.program
     assert program is not None

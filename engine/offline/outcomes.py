@@ -1,4 +1,4 @@
-"""What replayed payments turned out to be, and which of them nobody can tell."""
+"""The known outcomes of replayed payments (fraud or not), and the payments without one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment
 
 Verdicts: TypeAlias = Mapping[str, str]
-"""What is known of payments, by id."""
+"""Verdicts on payments by id."""
 Labelling: TypeAlias = Callable[[ReplayedPayment], str | None]
-"""What a payment was, None where nobody knows."""
+"""Gives a payment's verdict, None for no label."""
 FRAUDULENT = frozenset({"fraud", "chargeback", "1"})
 HONEST = frozenset({"legitimate", "genuine", "0"})
 
@@ -23,7 +23,7 @@ class NothingToLearnError(Exception):
 
 
 class KnownOutcome(NamedTuple, Generic[T]):
-    """A payment whose outcome is known, with what was read of it."""
+    """A payment with a known outcome, and the value that was computed for it."""
 
     payment: ReplayedPayment
     read: T
@@ -31,7 +31,7 @@ class KnownOutcome(NamedTuple, Generic[T]):
 
 
 class Outcomes(NamedTuple, Generic[T]):
-    """`set_aside` counts the payments whose outcome nobody knows, by why."""
+    """`set_aside` counts the payments without a known outcome, by the reason."""
 
     known: list[KnownOutcome[T]]
     set_aside: Mapping[str, int]
@@ -43,11 +43,11 @@ def known_outcomes(
     mature: int,
     most: int | None = None,
 ) -> Outcomes[T]:
-    """The payments that are labelled, and those that nobody labelled though they are older than
-    `mature` (µs), which count as honest; of more than `most` the newest.
+    """The labelled payments, and the unlabelled ones older than `mature` (µs), which count as
+    legitimate; at most the newest `most`.
 
-    A denial keeps from us what would have become of its payment: without a label it says nothing,
-    unless it was held out. Raises `NothingToLearnError`.
+    An unlabelled payment that was denied has no known outcome, unless it was held out. Raises
+    `NothingToLearnError`.
     """
     last = 0
     set_aside = {"denied": 0, "unsure": 0, "young": 0, "old": 0}
@@ -55,7 +55,7 @@ def known_outcomes(
     for payment, read in seen:
         last = max(last, payment.arrived)
         label = label_of(payment)
-        if label is None and is_denied(payment) and not _passed(payment):
+        if label is None and is_denied(payment) and not _was_held_out(payment):
             set_aside["denied"] += 1
         elif label is not None and label not in FRAUDULENT | HONEST:
             set_aside["unsure"] += 1
@@ -79,7 +79,7 @@ def known_outcomes(
     return Outcomes(known, {why: count for why, count in set_aside.items() if count})
 
 
-def _passed(payment: ReplayedPayment) -> bool:
+def _was_held_out(payment: ReplayedPayment) -> bool:
     """Whether it was held out: denied, and answered with `allow`."""
     return payment.was is not None and payment.was.held_out
 

@@ -1,4 +1,4 @@
-"""What a file is, by its path alone: nothing is imported here, for those who only look at files."""
+"""Recognise files by their path alone; imports nothing, for callers that only list files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What publishing a file would change: of the rule's meaning, and of decisions already made."""
+"""Preview a publication: the differences in meaning, and the decisions that would change."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`replaces` is the active version, None for none; `report` is None of what decides nothing.
-    `proofs` tell how a rule differs from the one that it replaces; None of other files, and where
-    `lacks_solver` says that the extra `prove` is missing."""
+    """`replaces` is the active version, None for none; `report` is None for files that decide
+    nothing. `proofs` say how a rule differs from the one that it replaces; None for other files,
+    and when the extra `prove` is missing, which `lacks_solver` says."""
 
     replaces: int | None
     differences: tuple[Difference, ...]
@@ -37,7 +37,7 @@ class Preview:
 def preview_file(
     source: JournalSource, account: str, file: RuleFile, period: tuple[int, int], progress: Progress
 ) -> Preview:
-    """The file beside what is active, and on what arrived within `period` (µs).
+    """Compare the file with the active version, and backtest it on arrivals within `period` (µs).
 
     Raises `NotFound`, `Invalid`, `JournalError`.
     """

@@ -1,7 +1,7 @@
-"""The one replay: what happened, taken in the order in which it happened.
+"""The one replay: takes a history in the order in which it happened.
 
-Tests, cases, fits and backtests give their own history, and what is to be done with a new payment.
-All but a backtest count in the windows of live traffic (`replay_live`).
+Tests, cases, fits and backtests pass their own history, and functions for what to do at each step.
+All of them count in the windows of live traffic.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tollkeeper.engine.velocity.contract import LATE, Observation, Read, Record,
 from tollkeeper.engine.velocity.windows import Windows
 
 TEST_ACCOUNT = 1
-"""The one account that a replay's windows have."""
+"""The account number in a replay's windows, which have only one."""
 
 T = TypeVar("T")
 
 
 class OfKind(Protocol):
-    """Whatever says which `Kind` of happening it is, as the journal's entries do."""
+    """Anything with a `Kind`, like the journal's entries."""
 
     @property
     def kind(self) -> int: ...
@@ -39,9 +39,10 @@ def replay(
     occur: Callable[[H], T | None],
     tell: Callable[[H], T | None],
 ) -> Iterator[T]:
-    """What came of each new payment, update, event and label, where something did.
+    """The results of the functions for new payments, updates, events and labels, other than None.
 
-    A history may read what came of those before: each is taken only once that was given.
+    A history may depend on earlier results: each item is taken only after the former's result was
+    yielded.
     """
     payment, changed, label = int(Kind.PAYMENT), int(Kind.UPDATE), int(Kind.LABEL)
     for happening in history:
@@ -60,7 +61,7 @@ def replay(
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCreation:
-    """A new payment; `origin` is what the history holds of it."""
+    """A new payment; `origin` is its item in the history."""
 
     record: Record
     origin: Any
@@ -69,10 +70,9 @@ class ReplayedCreation:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedUpdate:
-    """An update, or a label, that arrives at `arrived` (µs): from what is known of its payment to
-    what is then.
+    """An update or a label that arrives at `arrived` (µs); `amend` gives the payment's new state.
 
-    `amend` is given None for a payment that is not known.
+    `amend` gets None for an unknown payment.
     """
 
     id: str
@@ -84,7 +84,7 @@ class ReplayedUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event, and what is read as it arrives."""
+    """An event, and the reads to make at its arrival."""
 
     record: Record
     origin: Any
@@ -96,7 +96,7 @@ Happening: TypeAlias = ReplayedCreation | ReplayedUpdate | Occurrence
 
 
 class ReplayStep(NamedTuple):
-    """What came of a happening."""
+    """The result of a happening."""
 
     happening: Happening
     observed: Observation
@@ -106,13 +106,13 @@ class ReplayStep(NamedTuple):
 Judge: TypeAlias = Callable[
     [Windows, ReplayedCreation], Coroutine[Any, Any, tuple[Observation, Decision | None]]
 ]
-"""Counts a new payment in windows, and decides about it where something is to be decided."""
+"""Counts a new payment in windows, and decides it where a decision is wanted."""
 
 
 def replay_live(
     history: Iterable[Happening], windows: Windows, judge: Judge
 ) -> Iterator[ReplayStep]:
-    """A step for each happening, counted by `windows` in memory, as live traffic is."""
+    """Count each happening in `windows`, as live traffic is counted; yields a step for each."""
     known: dict[str, State] = {}
 
     def create(happening: Any) -> ReplayStep:
@@ -135,7 +135,7 @@ def replay_live(
 
 
 def empty_windows(plans: Sequence[SeriesPlan], late: int = LATE) -> Windows:
-    """Windows in memory, without a cap, that count these series from now on.
+    """Empty windows in memory for these series, without a cap.
 
     `late` (µs) is how far behind the latest arrival a record's event time may be.
     """
@@ -145,7 +145,7 @@ def empty_windows(plans: Sequence[SeriesPlan], late: int = LATE) -> Windows:
 
 
 def finish(verb: Coroutine[Any, Any, T]) -> T:
-    """What a verb of windows in memory gives; none of them ever waits."""
+    """The result of a coroutine of windows in memory, which never waits."""
     try:
         verb.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""Rule files on disk: which there are, and what they can refer to among themselves."""
+"""Rule files on disk: find them, check them, and collect the names they can refer to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tollkeeper.grammar.render import Source
 from tollkeeper.grammar.syntax_errors import file_too_large
 
 FILES_A_PROCESS = 20
-"""So many files to check are worth a process of their own."""
+"""From this many files on, another process is started to check them."""
 
 _SHARED = re.compile(r"\ufeff?(?:\s|#[^\n]*(?:\n|\Z))*+(?:definitions|event)\b")
 
@@ -40,7 +40,7 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def check_files(paths: Sequence[Path]) -> list[CheckedFile]:
-    """Each rule file among the paths, with all that was found in it."""
+    """Check each rule file among the paths."""
     files = rule_files(paths)
     check = partial(_check_file, known_beside(paths))
     workers = min(os.cpu_count() or 1, len(files) // FILES_A_PROCESS)
@@ -56,7 +56,7 @@ def _check_file(known: KnownNames, path: Path) -> CheckedFile:
 
 
 def fix_files(paths: Sequence[Path]) -> list[Path]:
-    """Writes the safe fixes of each rule file among the paths; gives those that changed."""
+    """Apply the safe fixes to each rule file among the paths; returns those that changed."""
     known = known_beside(paths)
     changed = []
     for path in rule_files(paths):
@@ -70,7 +70,7 @@ def fix_files(paths: Sequence[Path]) -> list[Path]:
 
 
 class FormattedFile(NamedTuple):
-    """A file's text and the one layout of it: None, and what is wrong, when it can't be laid out."""
+    """A file's text and its formatted text: None, with the diagnostics, when it can't be formatted."""
 
     text: str
     formatted: str | None
@@ -89,7 +89,7 @@ def formatted_file(path: Path) -> FormattedFile:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Puts the text where the file is, in one step: nobody ever reads a part of it."""
+    """Replace a file's text atomically."""
     place = path.resolve()
     with NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as new:
         try:
@@ -109,7 +109,7 @@ def last_written(paths: Iterable[Path]) -> dict[Path, int]:
 
 
 def known_beside(paths: Iterable[Path]) -> KnownNames:
-    """What files can refer to: all that their folders declare, and what is below them."""
+    """The names that files can refer to: everything declared in their folders and below."""
     return known_files(rule_files(path if path.is_dir() else path.parent for path in paths))
 
 
@@ -119,7 +119,7 @@ def known_files(files: Sequence[Path]) -> KnownNames:
 
 
 def known_contents(contents: Iterable[bytes]) -> KnownNames:
-    """The same of what stands in the files."""
+    """The same from the files' contents."""
     definitions: dict[str, Definitions | None] = {}
     events: dict[str, EventType | None] = {}
     for content in contents:
@@ -134,7 +134,7 @@ def known_contents(contents: Iterable[bytes]) -> KnownNames:
 
 
 def is_shared(text: str) -> bool:
-    """Whether a text begins as one that other files can refer to."""
+    """Whether a text begins like a file that others can refer to."""
     return _SHARED.match(text) is not None
 
 

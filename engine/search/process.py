@@ -33,8 +33,8 @@ _AT_ONCE = 4
 _PAUSE_S = 0.1
 _EACH_S = 0.3
 _MANY = 50
-"""After a step that takes in so many, and is not behind, the next begins `_EACH_S` after it began: a
-page of the index is written once for all that come to it."""
+"""After a step that takes in so many, and is not behind, the next begins `_EACH_S` after it began:
+a page of the index is written once for all that come to it."""
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
 

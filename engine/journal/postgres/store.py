@@ -66,9 +66,9 @@ class PostgresStore:
     What became of a commit whose answer was lost is found out before anything else is done: another
     epoch shuts out what may still be under way, and the last sequence number tells.
 
-    `proved_at` is when (by `time.monotonic`) the ownership was last proved; `is_lost` is true once the
-    journal is another's, `trouble` says why nothing can be written, None when it can. Once `ending`
-    is set, an outcome that can't be found out soon stays unknown.
+    `proved_at` is when (by `time.monotonic`) the ownership was last proved; `is_lost` is true once
+    the journal is another's, `trouble` says why nothing can be written, None when it can. Once
+    `ending` is set, an outcome that can't be found out soon stays unknown.
     """
 
     def __init__(self, url: str, ownership: Ownership) -> None:
@@ -144,8 +144,8 @@ class PostgresStore:
         batch: Sequence[Append],
         work: Callable[[PostgresConnection, Sequence[Append], dict[int, Exception]], None],
     ) -> dict[int, Exception]:
-        """Does `work`, which ends with a commit, and finds out what became of it; raises `_Undone` for
-        a batch of which something can't be stored."""
+        """Does `work`, which ends with a commit, and finds out what became of it; raises `_Undone`
+        for a batch of which something can't be stored."""
         connection = self._require_connection()
         last = batch[-1].entry.sequence
         refused: dict[int, Exception] = {}
@@ -222,8 +222,8 @@ class PostgresStore:
             raise Fenced(_LOST)
 
     def _settle(self, last: int, reason: str) -> None:
-        """Finds out whether the entry at `last`, and so its batch, was written; raises `Unavailable`
-        if not."""
+        """Finds out whether the entry at `last`, and so its batch, was written; raises
+        `Unavailable` if not."""
         while True:
             self.disconnect()
             self.trouble = f"what became of the last entries is not known yet: {reason}"

@@ -1,8 +1,7 @@
-"""A candidate over stored history, as if it had decided live, against what was decided.
+"""Backtests: run a candidate over stored history as if it had been live, and compare the decisions.
 
-`candidate.py` says what is tried, `plan.py` what it needs of a payment and of history,
-`engine/facts/fields_read.py` decodes no more than that, `stored.py` and `files.py` give what
-happened in its order, `windows.py` keeps the aggregates, `replay.py` runs all of it, `compare.py`
-counts what would change, and `report.py`, `words.py`, `page.py` show it. `backtest.py` is the way
-through.
+`candidate.py` is what is tried, `plan.py` what it needs of payments and history; `stored.py` and
+`files.py` read the history, of which `engine/facts/fields_read.py` decodes no more than needed;
+`planned_windows.py` keeps the aggregates, `replay.py` runs the candidate, `compare.py` counts what
+would change, `report.py` makes the report. `backtest.py` calls all of these.
 """

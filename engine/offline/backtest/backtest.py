@@ -1,4 +1,4 @@
-"""The way of a backtest: a candidate, a history, what would change."""
+"""Run a backtest: a candidate over a history, to see what would change."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from tollkeeper.grammar.types import Instant
 from tollkeeper.grammar.walk import parts
 
 FIRST_CHANGES = 20
-"""Of so many changes a job shows the first payment before its end."""
+"""For this many kinds of changes, a job shows the first payment before it ends."""
 
 
 def backtest_account(
@@ -66,11 +66,12 @@ def backtest_account(
     late: int | None = None,
     show_first: ShowFirst = unshown,
 ) -> Report:
-    """What the program would change of an account's decisions; `period` (µs) is of arrivals,
-    `late` (µs) how far behind the latest arrival the service counts a payment, None for as its
-    folder says; `show_first` hears of each change when the first payment of it is decided.
+    """What the program would change of an account's decisions on payments that arrived in `period`
+    (µs).
 
-    `labels` count before those that the account has stored.
+    `late` (µs) is how far behind the latest arrival the service still counts a payment, None for
+    the folder's value. `show_first` is called with the first payment of each change when it is
+    decided. `labels` take precedence over those stored in the account.
 
     Raises `NotFound` for the account, `Invalid` for a list that it has with another type,
     JournalError.
@@ -117,7 +118,7 @@ def backtest_program(
 
 
 def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) -> Candidate:
-    """The program as it would be tried for the account."""
+    """The candidate for trying the program on the account."""
     vocabulary = full_vocabulary()
     if isinstance(program, Rule):
         concerns: Concerns = (
@@ -138,7 +139,7 @@ def candidate_of(program: Rule | Scorecard, account: Account, late: int = LATE) 
 
 
 def account_notes(account: Account, program: Rule | Scorecard) -> Iterator[str]:
-    """What a reader should know of the candidate's place in the account."""
+    """Notes for the report about the candidate and the account."""
     if not was_published(account, program):
         yield (
             f"no rule `{program.name}` was ever published: it was tried on every payment that"
@@ -162,7 +163,7 @@ def compare_history(
     progress: Progress,
     show_first: ShowFirst = unshown,
 ) -> Comparison:
-    """What the candidate would change of a history's payments that arrived from `since` (µs) on."""
+    """Compare the decisions on a history's payments that arrived from `since` (µs) on."""
     watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
     with without_cycles():
         found = compare_outcomes(try_candidate(candidate, watched, since), labels, show_first)
@@ -180,7 +181,7 @@ def _with_progress(happened: HistoryBatches, total: int, progress: Progress) -> 
 
 
 def candidate_notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
-    """What a reader should know of the candidate before trusting the figures."""
+    """Notes for the report about limits of the figures."""
     program = candidate.program
     if not found.cells:
         yield f"no payment of this time would have got `{program.name}`"
@@ -206,7 +207,7 @@ def _reads_score(program: Rule | Scorecard) -> bool:
 
 
 def shortfalls(plan: ReplayPlan, begins: int | None, since: int) -> Iterator[str]:
-    """What windows lack when history `begins` (µs) later than they reach."""
+    """Notes about windows that reach back before history `begins` (µs)."""
     reach = plan.reach
     if not plan.series or begins is None or (reach is not None and begins <= since - reach):
         return

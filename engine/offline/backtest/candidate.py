@@ -1,4 +1,4 @@
-"""What is tried: a rule or a scorecard in the place of the one that decided."""
+"""The candidate of a backtest: a rule or a scorecard instead of the one that decided."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 
 class CandidateOutcome(NamedTuple):
-    """What a payment got: `action` is None where no recommendation was asked for."""
+    """A payment's outcome; `action` is None where no recommendation was asked for."""
 
     action: Action | None
     rule: str | None = None
@@ -31,7 +31,7 @@ class CandidateOutcome(NamedTuple):
 
 
 class PastDecision(Struct, frozen=True, gc=False):
-    """A recorded decision, without the aggregates that were read (`Decision`)."""
+    """A recorded decision without the aggregates that it read (see `Decision`)."""
 
     action: Action | None = None
     score: int | None = None
@@ -64,23 +64,23 @@ _decode_in_full = msgspec.json.Decoder(PastDecisionInFull).decode
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What was configured at one place of the sequence."""
+    """The settings and environment as of a sequence number."""
 
     settings: AccountSettings
     environment: Environment
 
 
 Concerns: TypeAlias = Callable[[Any, PastDecision | None, Situation], bool]
-"""Whether the candidate would have had a say in a payment."""
+"""Whether the candidate would have decided a payment."""
 Decide: TypeAlias = Callable[
     [Any, PastDecision | None, Sequence[Value | None], Situation], Decision
 ]
-"""(facts, what was decided, the aggregates read, the situation) to what it decides."""
+"""From (facts, the past decision, the aggregates read, the situation) to the decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What is tried, with what it needs; `program` is its rule or scorecard."""
+    """What is tried (`program`), with its plan and the functions that decide."""
 
     program: Rule | Scorecard
     plan: ReplayPlan
@@ -136,7 +136,7 @@ def scorecard_candidate(
         rule = None
         if isinstance(was, PastDecisionInFull) and was.rule is not None:
             rule = rule_of(was.rule.name, was.rule.version)
-            # The rule's reads stand behind the scorecard's (`Decision`).
+            # The rule's reads come after the scorecard's (`Decision`).
             read = was.reads[len(was.reads) - len(rule.reading.plan.windows) :]
             values = (*values, *read)
         programs = Programs(loaded, rule, recommends(facts))

@@ -1,4 +1,4 @@
-"""What would change, counted: from what to what, for which payments, and for how much money."""
+"""Count what would change: from which outcome to which, for how many payments and how much money."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tollkeeper.engine.offline.backtest.candidate import CandidateOutcome, outco
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, StatusUpdate
 
 SHOWN_EXAMPLES = 5
-"""How many payments are shown of each change, the latest ones."""
+"""How many payments, the latest, are shown of each change."""
 
 Labels: TypeAlias = Mapping[str, str]
-"""What is known of payments by now, by id: "fraud", "chargeback", "genuine"."""
+"""The present labels of payments by id: "fraud", "chargeback", "genuine"."""
 
 
 class AmountTally(Struct, gc=False):
@@ -31,10 +31,10 @@ class AmountTally(Struct, gc=False):
 
 
 class Cell(Struct, frozen=True):
-    """Payments alike in all of this.
+    """A group of payments that are equal in all of these.
 
-    `was` is None when no decision is recorded; `status` is followed for these, and for those whose
-    outcome changes.
+    `was` is None when no decision is recorded. The final `status` is set for these, and for
+    payments whose outcome changes.
     """
 
     was: CandidateOutcome | None
@@ -46,7 +46,7 @@ class Cell(Struct, frozen=True):
 
     @property
     def changed(self) -> bool:
-        """Whether the action or the condition would be another."""
+        """Whether the action or the condition would be different."""
         was = self.was
         return was is not None and (was.action, was.condition) != (
             self.now.action,
@@ -71,12 +71,13 @@ ShowFirst: TypeAlias = Callable[[OutcomePair, ComparedPayment], None]
 
 
 def unshown(_pair: OutcomePair, _payment: ComparedPayment) -> None:
-    """Nobody waits to see the first payments."""
+    """For callers that don't show first payments."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """`lost` payments were decided with a window missing; `scoreless` have no recorded score.
+    """`lost` counts payments decided without an exact window, `scoreless` those without a recorded
+    score.
 
     `first` and `last` (µs) are when the first and the last of the payments arrived.
     """
@@ -94,7 +95,7 @@ def compare_outcomes(
     labels: Labels,
     show_first: ShowFirst = unshown,
 ) -> Comparison:
-    """Counts every payment once, under its final status where its outcome is followed."""
+    """Count every payment once; under its final status, where that is needed."""
     found = Comparison()
     tallies: dict[tuple[Any, ...], AmountTally] = {}
     followed: dict[str, tuple[Cell, int]] = {}
@@ -124,7 +125,7 @@ def compare_outcomes(
             cell = Cell(was, now, currency, merchant, label, payment.status)
             followed[each.id] = (cell, amount)
             shown = examples[was, now]
-            shown.append(_compared(each))
+            shown.append(_comparable(each))
             if was is not None and len(shown) == 1:
                 show_first((was, now), shown[0])
             del shown[:-SHOWN_EXAMPLES]
@@ -147,7 +148,7 @@ def _with_status(cell: Cell, status: str) -> Cell:
     return Cell(cell.was, cell.now, cell.currency, cell.merchant, cell.label, status)
 
 
-def _compared(replayed: ReplayedPayment) -> ComparedPayment:
+def _comparable(replayed: ReplayedPayment) -> ComparedPayment:
     facts = replayed.facts
     return ComparedPayment(
         id=replayed.id,

@@ -8,10 +8,10 @@ A line of JSON is one of
     {"label": {"payment": "p-1", …}}       one of the body of `POST /labels`
     {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
 
-as the histories of tests are (`proof/streams.py`), with `"at"` for when it arrived and `"decision"`
-for what was decided. A row of CSV or Parquet is a payment. Its columns are the paths of the
-interface (`method.card.bin`), and `at`, `decision.action`, `decision.rule`, `decision.condition`,
-`decision.score` beside them.
+as in the histories of tests (`testing/streams.py`), with `"at"` for when it arrived and
+`"decision"` for what was decided. A row of CSV or Parquet is a payment. Its columns are the paths
+of the interface (`method.card.bin`), and `at`, `decision.action`, `decision.rule`,
+`decision.condition`, `decision.score` beside them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from tollkeeper.grammar.program import EventType, Rule, Scorecard
 
 
 class HistoryError(Exception):
-    """A file that can't be read, or a line of it that doesn't fit those before."""
+    """A file that can't be read, or a line that contradicts those before it."""
 
 
 def backtest_files(
@@ -78,7 +78,7 @@ def backtest_files(
     progress: Progress,
     late: int = LATE,
 ) -> Report:
-    """What the program would decide about the payments in files, which all get it.
+    """Backtest the program on the payments in files; it decides all of them.
 
     `events` are the event types near the program, `since` (µs) is of arrivals. Raises
     `HistoryError`.
@@ -94,11 +94,11 @@ def backtest_files(
 def file_history(
     paths: Iterable[Path], program: Rule | Scorecard, events: Mapping[str, EventType | None]
 ) -> RecordedHistory:
-    """What happened by the files, one after another in the order of their first arrivals.
+    """The history in files, which are read in the order of their first arrivals.
 
-    Payments that say nothing of `analyze` ask for a recommendation. Settings are the defaults and
-    the program's lists are empty until a line fills them. Of the event types, events of those count
-    whose metrics the program reads. Raises `HistoryError`.
+    Payments without `analyze` ask for a recommendation. Settings are the defaults, and the
+    program's lists are empty until a line fills them. Only events of types whose metrics the
+    program reads count. Raises `HistoryError`.
     """
     read = {history.series.event for history in program.histories}
     contracts = {

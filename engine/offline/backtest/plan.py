@@ -1,7 +1,7 @@
-"""What a replay needs of history, worked out before any of it is read.
+"""The plan of a replay: what it needs of history, computed before any of it is read.
 
-Running a plan is left to others: `replay.py` runs it payment by payment over whatever history it is
-given, `engine/offline/columns/` over that of an export.
+`replay.py` runs a plan payment by payment over any history, `engine/offline/columns/` over an
+export.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ class ReplayPlan:
     """`facts` decodes a stored payment; `reading` are the aggregates that the program reads.
 
     `events` are the types whose metrics it reads. `changing` gives the facts that an update can
-    change and a series reads, None without any; `update` decodes an update as far as series read it.
+    change and a series reads, None if there are none; `update` decodes the parts of an update that
+    series read.
 
-    `late` (µs) is how far behind the latest arrival a payment's time may be, `reach` (µs) how far
-    before its first payment a replay must begin for its windows to be exact, None for all that is
-    kept.
+    `late` (µs) is how far behind the latest arrival a payment's event time may be. `reach` (µs) is
+    how long before its first payment a replay must begin so that its windows are exact, None for
+    all kept history.
     """
 
     facts: Callable[[Entry], Any]
@@ -78,17 +79,17 @@ class ReplayPlan:
 
     @property
     def reads_labels(self) -> bool:
-        """Whether history is asked for what was known of payments."""
+        """Whether aggregates read labels."""
         return any(each.labelled for each in self.series)
 
     @property
     def reads_decisions(self) -> bool:
-        """Whether history is asked for what was decided."""
+        """Whether aggregates read decisions."""
         return any(each.decided for each in self.series)
 
 
 def plan_rule(rule: p.Rule, reading: Reading, vocabulary: Vocabulary, late: int) -> ReplayPlan:
-    # Keys of aggregates are read, whether or not a condition reads the let they stand in.
+    # Keys of aggregates are read whether or not a condition reads the let that contains them.
     roots = [*(each.when for each in rule.conditions), *(let.value for let in rule.lets)]
     read = facts_read(roots, rule.lets, vocabulary) | COUNTED
     return _plan(rule, reading, read, vocabulary, late)
@@ -110,7 +111,8 @@ def plan_windows(
 def plan_scorecard(
     scorecard: p.Scorecard, reading: Reading, vocabulary: Vocabulary, late: int
 ) -> ReplayPlan:
-    """A scorecard's plan decodes payments whole, for the rules that are decided again by it."""
+    """The plan of a scorecard, which decodes whole payments, for the rules that decide again by its
+    scores."""
     every: frozenset[Access] = frozenset((field,) for field in StoredFacts.__struct_fields__)
     every |= {field.access for field in vocabulary.payment.values()}
     return _plan(scorecard, reading, every | COUNTED, vocabulary, late)

@@ -1,4 +1,4 @@
-"""The windows of a plan: those of live traffic, which count no more of a payment than was decoded."""
+"""Live traffic's windows for a backtest, fed with partly decoded payments."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ class PlannedWindows:
         self._windows.seal(self._windows.begin(1, 0, plan.series))
         self._sequence = 0
         self._own = (plan.reading.plan.windows,) if plan.reading.plan.own else ()
-        # A payment that the windows no longer reach is forgotten, so that years of history fit.
+        # Payments that the windows no longer reach are dropped, so that years of history fit in memory.
         self._known: dict[str, State] = {}
         self._said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
         self._forgets_at = BEFORE_ALL
-        # When the latest update arrived that changed nothing which is counted: no window hears of it,
-        # but how late a payment may be is told from the latest arrival of all.
+        # The latest arrival of an update that no window counts: lateness is judged by the latest
+        # arrival of all.
         self._arrived = BEFORE_ALL
 
     def count(self, id_: str, facts: Any, decision: Any, environment: Environment) -> None:
-        """Brings a payment that nothing is decided about, and what was decided then."""
+        """Count a payment that the candidate does not decide, with its recorded decision."""
         self._observe(id_, State(facts, environment=environment), decision, (), ())
 
     def read(
         self, id_: str, facts: Any, decision: Any, environment: Environment
     ) -> Sequence[Value | None]:
-        """Brings a payment, and gives the aggregates that it reads; `decision` counts from then.
+        """Count a payment and return the aggregates that it reads; `decision` is its recorded one.
 
-        `environment` is what it met when it arrived.
+        `environment` is that of its arrival.
         """
         reads = () if self._own else self._plan.reading.reads(facts, environment)
         state = State(facts, environment=environment)
         return self._observe(id_, state, decision, reads, self._own)
 
     def update(self, entry: Entry) -> None:
-        """Brings what is known of a payment from now on."""
+        """Count a payment's update."""
         before, changing = self._known.get(entry.id), self._plan.changing
         if before is None or changing is None:
             return
         facts = self._plan.update(entry)
-        # An update arrives, the payment does not arrive again.
+        # The update arrives now, not the payment.
         facts.arrived = before.payment.arrived
         if changing(facts) == changing(before.payment):
             self._arrived = max(self._arrived, entry.arrived)
@@ -76,7 +76,7 @@ class PlannedWindows:
         self._count(record)
 
     def tell(self, entry: Entry) -> None:
-        """Brings what became known of a payment."""
+        """Count a payment's label."""
         before = self._known.get(entry.id)
         if before is None:
             return
@@ -87,7 +87,7 @@ class PlannedWindows:
         self._count(record)
 
     def occur(self, event: Record) -> None:
-        """Brings an event."""
+        """Count an event."""
         self._count(replace(event, account=TEST_ACCOUNT))
 
     def _observe(
@@ -106,7 +106,7 @@ class PlannedWindows:
             state = replace(state, decision=decision)
             self._windows.settle(self._sequence, record, state)
         if self._plan.changing is not None or self._plan.reads_labels:
-            self._know(id_, arrived, state)
+            self._remember(id_, arrived, state)
         return values
 
     def _count(
@@ -116,7 +116,7 @@ class PlannedWindows:
         self._sequence += 1
         return self._windows.observe(self._sequence, record, reads, own)
 
-    def _know(self, id_: str, arrived: int, state: State) -> None:
+    def _remember(self, id_: str, arrived: int, state: State) -> None:
         self._known[id_] = state
         reach = self._plan.reach
         if reach is None or arrived < self._forgets_at:

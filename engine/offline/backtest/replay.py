@@ -1,4 +1,4 @@
-"""A candidate taken through what happened, in the order in which it happened."""
+"""Run a candidate over a history, in the order in which it happened."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.grammar.program import Value
 
 HistoryBatches: TypeAlias = Iterable[list[Entry] | Situation]
-"""Payments, updates and events in the order of the sequence, each new situation where it began."""
+"""Payments, updates and events by sequence number, with each new situation where it began."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """What happened, from a situation on; `total` is about how many entries that is.
+    """A history that begins in a situation; `total` is about how many entries it has.
 
-    `begins` (µs) is when the first payment that is still kept arrived, None when there is none.
+    `begins` (µs) is the arrival of the first payment that is still kept, None without any.
     """
 
     situation: Situation
@@ -43,10 +43,11 @@ class RecordedHistory:
 
 
 class ReplayedPayment(Struct, gc=False):
-    """A payment that the candidate has a say in: what was decided, and what it would have got.
+    """A payment that the candidate decides: the recorded decision (`was`), and the candidate's
+    (`now`).
 
-    `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read,
-    `environment` the lists and tables that it met.
+    `arrived` in µs, scores in hundredths; `values` are the aggregates that the candidate read in
+    `environment`.
     """
 
     id: str
@@ -60,7 +61,7 @@ class ReplayedPayment(Struct, gc=False):
 
 
 class StatusUpdate(Struct, gc=False):
-    """The payment `id` got a final status; `entry` is what was known of it from then on."""
+    """The payment `id` was updated; `entry` is its state from then on."""
 
     id: str
     entry: Entry
@@ -76,7 +77,7 @@ def try_candidate(
 ) -> Iterator[ReplayedPayment | StatusUpdate]:
     """The payments that arrived at `since` (µs) or later, and their updates.
 
-    What arrived before fills the windows, and so do events.
+    Earlier arrivals, and events, only fill the windows.
     """
     plan, situation = candidate.plan, history.situation
     facts_of, concerns, decide = plan.facts, candidate.concerns, candidate.decide
@@ -84,7 +85,7 @@ def try_candidate(
     windows = PlannedWindows(plan) if plan.series else None
 
     def entries() -> Iterator[Entry]:
-        """The entries but for the situations, each of which is that of the entries behind it."""
+        """The entries; each situation on the way applies to the entries after it."""
         nonlocal situation
         for batch in history.happened:
             if isinstance(batch, Situation):
@@ -126,7 +127,7 @@ def try_candidate(
 
 @contextmanager
 def without_cycles() -> Iterator[None]:
-    """Nothing that a replay makes refers to itself, so looking for such garbage is put off."""
+    """A block without cyclic garbage collection: a replay makes no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""A backtest's outcome as data: the form of `--json`, and what the page is drawn from."""
+"""A backtest's report as data: the output of `--json`, and the source of the page."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tollkeeper.grammar.program import Rule, Scorecard
 from tollkeeper.grammar.types import Instant
 
 FILES = "files"
-"""What stands for the account's name when history comes from files."""
+"""Shown as the account's name when the history comes from files."""
 SHOWN_MERCHANTS = 50
-"""How many merchants are listed, those with most payments."""
+"""How many merchants, those with most payments, are listed."""
 
 
 def count_payments(payments: int) -> str:
@@ -34,7 +34,7 @@ def count_payments(payments: int) -> str:
 
 
 class PaymentTotals(Struct, frozen=True):
-    """So many payments; `amounts` are their sums by currency, as decimal text."""
+    """A number of payments; `amounts` are their sums by currency, as decimal text."""
 
     payments: int
     amounts: dict[str, str]
@@ -52,7 +52,7 @@ class ReportedExample(Struct, frozen=True):
 
 
 class ReportedOutcome(Struct, frozen=True):
-    """An outcome: None stands for no recommendation, no rule, no condition."""
+    """An outcome; None is no recommendation, no rule, no condition."""
 
     action: str | None
     rule: str | None
@@ -60,11 +60,11 @@ class ReportedOutcome(Struct, frozen=True):
 
 
 UNRECORDED = "not recorded"
-"""In place of the action of a payment of which no decision is recorded."""
+"""Shown as the action of payments without a recorded decision."""
 
 
 class MovesBetweenActions(Struct, frozen=True):
-    """Payments that went from one action to another, or stayed with it."""
+    """Payments that would go from one action to another, or keep it."""
 
     was: str | None
     now: str | None
@@ -81,7 +81,7 @@ class OutcomeChange(Struct, frozen=True):
 
 
 class FirstChange(Struct, frozen=True):
-    """The first payment that was found to get another outcome so, told before the report."""
+    """The first payment of a change, shown before the report is complete."""
 
     was: ReportedOutcome
     now: ReportedOutcome
@@ -89,7 +89,7 @@ class FirstChange(Struct, frozen=True):
 
 
 class UnrecordedDecisions(Struct, frozen=True):
-    """What payments would get of which no decision is recorded."""
+    """The outcomes that payments without a recorded decision would get."""
 
     now: ReportedOutcome
     payments: int
@@ -98,7 +98,7 @@ class UnrecordedDecisions(Struct, frozen=True):
 
 
 class ConditionPart(Struct, frozen=True):
-    """What a condition met by what is recorded, and would meet; `condition` None is none of them."""
+    """How many payments a condition decided, and would decide; None is "no condition"."""
 
     condition: str | None
     title: str | None
@@ -108,7 +108,7 @@ class ConditionPart(Struct, frozen=True):
 
 
 class ReportGroup(Struct, frozen=True):
-    """`value` is a merchant, a label or a final status; None is a payment without one."""
+    """`value` is a merchant, a label or a final status; None for payments without one."""
 
     value: str | None
     payments: int
@@ -116,11 +116,12 @@ class ReportGroup(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """`since` and `until` are RFC 3339. `compared` are the payments of which a decision is recorded;
-    `changed` counts other actions or conditions among them, and `decided` tells of the rest.
+    """`since` and `until` are RFC 3339. `compared` are the payments with a recorded decision,
+    `changed` those of them with another action or condition; `decided` are the outcomes of the
+    others.
 
-    `statuses` are those of the payments in `changes` and `decided` alone. `notes` say what a reader
-    should know before trusting the figures.
+    `statuses` covers only the payments in `changes` and `decided`. `notes` are about limits of the
+    figures.
     """
 
     candidate: str
@@ -231,7 +232,7 @@ def _unrecorded_decisions(
 
 
 def first_change(change: Changed, payment: ComparedPayment) -> FirstChange:
-    """Of a payment with a recorded decision."""
+    """The report of a change's first payment."""
     was, now = change
     assert was is not None
     return FirstChange(ReportedOutcome(*was), ReportedOutcome(*now), _show_example(payment))
@@ -253,7 +254,7 @@ def _conditions(
     compared: Mapping[Cell, AmountTally],
     cells: Mapping[Cell, AmountTally],
 ) -> tuple[ConditionPart, ...]:
-    """The candidate's conditions in order, then others that were met, then none."""
+    """The candidate's conditions in order, then other recorded ones, then "no condition"."""
     before = dict(tallies_by(compared, lambda cell: cell.was.condition))
     after = dict(tallies_by(cells, lambda cell: cell.now.condition))
     own = {each.name: each for each in program.conditions} if isinstance(program, Rule) else {}
@@ -277,7 +278,7 @@ def _conditions(
 def _groups(
     cells: Mapping[Cell, AmountTally], key: Callable[[Cell], Any], most: int | None = None
 ) -> tuple[ReportGroup, ...]:
-    """The groups by `key`, those with most payments first."""
+    """The groups by `key`, the largest first."""
     groups: defaultdict[Any, dict[Cell, AmountTally]] = defaultdict(dict)
     for cell, tally in cells.items():
         groups[key(cell)][cell] = tally

@@ -1,4 +1,4 @@
-"""Rows of CSV or Parquet, as the lines of JSON that say the same."""
+"""Convert rows of CSV or Parquet to lines of JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tollkeeper.engine.offline.testing.streams import StreamError
 _LISTED = ("transactions", "metadata", "device.headers", "backend.headers")
 """Columns of CSV that hold JSON."""
 BESIDE = ("at", "decision")
-"""What stands beside the payment in a line."""
+"""The members of a line besides the payment."""
 
 
 @contextmanager
 def json_lines(path: Path) -> Iterator[Path]:
-    """A file of lines of JSON for the rows of `path`, as long as it is needed.
+    """A temporary file with a line of JSON for each row of `path`.
 
     Raises `StreamError`.
     """

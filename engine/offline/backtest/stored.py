@@ -1,4 +1,5 @@
-"""What happened to an account, from its journal: read beside a running service, as it then was."""
+"""An account's history from its journal, with the configuration of each time; readable beside a
+running service."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
 
 
 def account_now(source: JournalSource, name: str) -> Account:
-    """The account as it is configured now. Raises `NotFound`, JournalError."""
+    """The account's present configuration. Raises `NotFound`, JournalError."""
     require_current(source)
     connection = connect_for_reading(source)
     try:
@@ -52,13 +53,13 @@ def account_now(source: JournalSource, name: str) -> Account:
 
 
 EntriesBetween: TypeAlias = Callable[[int, int], Iterable[list[Entry]]]
-"""What happened with sequence numbers beyond the first one up to the second, in batches."""
+"""Gives batches of the entries with sequence numbers after the first, up to the second."""
 
 
 def stored_history(
     connection: SqlConnection, account: int, program: Rule | Scorecard, start: int | None
 ) -> RecordedHistory:
-    """The account's payments of event times from `start` (µs) on, None for all that are kept."""
+    """The account's history with event times from `start` (µs) on, None for all that is kept."""
     start = 0 if start is None else max(0, start)
     begin = reads.sequence_at(connection, start - reads.TIME_TO_ARRIVAL) - 1
     up_to = reads.last_sequence(connection)
@@ -75,7 +76,7 @@ def stored_history(
 
 
 class ConfiguredHistory(NamedTuple):
-    """What happened, from a situation on, each new one where it began."""
+    """A history that begins in a situation."""
 
     situation: Situation
     happened: HistoryBatches
@@ -89,8 +90,8 @@ def configured_history(
     sequences: tuple[int, int],
     between: EntriesBetween,
 ) -> ConfiguredHistory:
-    """What happened `between` sequence numbers, beyond the first up to the second, among what was
-    configured by the changes of `connection`.
+    """The history that `between` gives for `sequences`, with the situations that the journal's
+    changes led to.
     """
     begin, up_to = sequences
     changes = list(recorded_changes(reads.changes(connection, 0)))
@@ -112,7 +113,7 @@ def configured_history(
 
 
 def stored_labels(connection: SqlConnection, account: int) -> dict[str, Verdict]:
-    """The label that counts of each payment that has one by now."""
+    """The payments' present labels."""
     said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for batch in reads.replay_entries(connection, account, 0, 0, None, {Kind.LABEL}):
         for entry in batch:
@@ -147,8 +148,8 @@ def _history_from(
 
 
 def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
-    """The entries that a replay of the program needs: events only when it reads metrics of them,
-    labels when an aggregate reads them."""
+    """The kinds of entries that a replay of the program needs: events only if it reads their
+    metrics, labels only if an aggregate reads them."""
     reads_events = any(history.series.event is not None for history in program.histories)
     reads_labels = any(
         isinstance(part, LabelFact) for root, _ in roots(program) for part in parts(root)
@@ -161,7 +162,7 @@ def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
 
 
 class _ListChanges:
-    """The changes that a program's lists went through, by list and sequence number."""
+    """The changes of a program's lists, by list and sequence number."""
 
     def __init__(
         self,
@@ -192,11 +193,11 @@ class _ListChanges:
     def contents_after(
         self, recorded: RecordedChange, contents: dict[str, Contents]
     ) -> dict[str, Contents]:
-        """The contents once a change has been made."""
+        """The contents after a change."""
         match recorded.change:
             case EntriesChanged(list=name) if name in self._lists:
                 at = (name, recorded.sequence)
-                # Renewing an entry ends the one before it.
+                # Renewing an entry removes the former one.
                 left = remove_values(contents[name], self._ended[at])
                 return {**contents, name: add_entries(left, self._added[at])}
             case ListReplaced(list=name) if name in self._lists:
@@ -209,9 +210,11 @@ class _ListChanges:
 
 
 def _specs(program: Rule | Scorecard, account: Account | None) -> dict[str, Spec]:
-    """The lists and tables to follow, as the account has them, else as the program declares them.
+    """The specs of the lists and tables to follow: the account's, else those that the program
+    declares.
 
-    For a scorecard they are all the account's: the rules that decide by its scores read them.
+    For a scorecard these are all of the account's, as the rules that decide by its scores read
+    them.
     """
     declared: dict[str, Spec] = {use.name: ListSpec(use.type) for use in program.lists}
     declared |= {use.name: table_spec(use) for use in program.tables}

@@ -1,8 +1,8 @@
-"""The `test` blocks of a file: run on the compiled program, explained by the interpreter.
+"""Run the `test` blocks of a file on the compiled program, and explain them by the interpreter.
 
-A test says what live deciding does, so its payment goes the live way: facts are derived, history
-is run through windows, and the compiled rule decides. The interpreter, which is the meaning,
-decides beside it and says why; the two may not differ.
+A test must say what live traffic would get, so its payment takes the same steps: facts are derived,
+history is counted in windows, and the compiled rule decides. The interpreter, which defines the
+meaning, decides as well and gives the reasons; the two may not differ.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def run_test(file: RuleFile, test: p.Test) -> UnmetExpectation:
 
 def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     files = given_files(file, test)
-    # Later than the history, or a streak could not tell them apart.
+    # Later than the history: a streak needs an order.
     last = files.history[-1].arrived + 1 if files.history else START
     arrived = last if files.payment is None else max(last, files.payment.microseconds)
     facts = given_facts(test.given, files.payment, arrived)
@@ -71,14 +71,14 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
         as_written = _load(written)
     program = given_lets(written, test.given)
     loaded = as_written if program.lets == written.lets else _load(program)
-    # The past is grouped by what the lets are, only the payment by those that are given.
+    # History is grouped by the lets' own values; only the payment uses the given ones.
     plan = as_written.reading.plan
     values: tuple[p.Value | None, ...] = ()
     if plan.windows:
         reads = tuple(zip(plan.windows, loaded.reading.keys(facts, environment), strict=True))
         values = read_history(plan, files.history, file.events, facts, reads, environment)
     score = given_score(test.given)
-    decision = decide(_alone(loaded), facts, values, environment, Thresholds(), score=score)
+    decision = decide(_only_program(loaded), facts, values, environment, Thresholds(), score=score)
     inputs = Inputs(facts, values, environment, decision.score)
     if isinstance(program, p.Scorecard):
         agree(_explained_score(file, program, inputs), decision.score)
@@ -86,7 +86,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     else:
         assert decision.rule is not None
         agree(_first_met(program, inputs), decision.rule.condition)
-        came_out = _came_out(program, decision)
+        came_out = _outcome_of(program, decision)
         found = [_check(file, program, came_out, inputs, each) for each in test.expected]
     failures = tuple(each for each in found if each is not None)
     return UnmetExpectation(failures, Ran(file, program, inputs))
@@ -104,7 +104,7 @@ def _load(program: Tested) -> LoadedRule | LoadedScorecard:
     return load_rule(program, 0, full_vocabulary())
 
 
-def _alone(loaded: LoadedRule | LoadedScorecard) -> Programs:
+def _only_program(loaded: LoadedRule | LoadedScorecard) -> Programs:
     if isinstance(loaded, LoadedRule):
         return Programs(None, loaded, recommends=True)
     return Programs(loaded, None, recommends=True)
@@ -145,9 +145,9 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class _CameOut:
-    """`is_default`: no condition was met and the rule leaves it to the account.
+    """`is_default` says that no condition was met and the rule leaves the action to the account.
 
-    Then the action is what the default thresholds make of the score, None without one.
+    Then the action follows from the score by the default thresholds; None without a score.
     """
 
     action: Action | None
@@ -164,7 +164,7 @@ class _CameOut:
         )
 
 
-def _came_out(rule: p.Rule, decision: Decision) -> _CameOut:
+def _outcome_of(rule: p.Rule, decision: Decision) -> _CameOut:
     assert decision.rule is not None
     condition = decision.rule.condition
     is_default = condition is None and rule.otherwise is None

@@ -1,9 +1,9 @@
-"""Cases: a stream of payments and updates, decided as live traffic is, told for a person to read.
+"""Cases: a stream of payments and updates, decided as live traffic is, with a readable result.
 
-A case lies in a folder `cases` beside the rule files that are in force for it. A payment gets the
-rule that it names; one that names none is decided once by each rule of the folder, as if that were
-the account's default rule. A payment that says nothing of `analyze` asks for a recommendation. The
-account has default settings, and the folder's own scorecard when there is one.
+A case is in a folder `cases` beside the rule files that are active for it. A payment gets the rule
+that it names; one that names none is decided once by each rule of the folder, as if that were the
+account's default rule. A payment without `analyze` asks for a recommendation. The account has
+default settings, and the folder's own scorecard if there is one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from tollkeeper.grammar.types import Instant
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A stream, and the files that are in force for it."""
+    """A stream, and the files that are active for it."""
 
     items: Sequence[StreamLine]
     files: Sequence[RuleFile]
@@ -87,7 +87,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseDecision:
-    """A payment as it was decided; without a rule applied, or an analysis, these are None."""
+    """A decided payment; `scorecard` and `rule` are None where none was applied."""
 
     created: CreationLine
     decision: Decision
@@ -104,8 +104,8 @@ def load_case(path: Path, library: Library) -> Case:
 def decide_case(case: Case, score: int | None = None) -> list[CaseDecision]:
     """Every payment as each rule decides it, in the order of the stream and then of the rules.
 
-    `score` (hundredths), when given, takes the place of what scorecards say. Raises `StreamError`
-    for a stream that doesn't fit together.
+    `score` (hundredths), when given, replaces the scorecard's. Raises `StreamError` for an
+    inconsistent stream.
     """
     account = _account(case.files)
     by_default: list[RuleFile | None] = [*case.rules()] or [None]
@@ -124,7 +124,8 @@ def decide_case(case: Case, score: int | None = None) -> list[CaseDecision]:
 
 
 def case_text(case: Case, decided: Sequence[CaseDecision]) -> str:
-    """Each payment with its outcomes and the values that decided, each update, as lines."""
+    """The case as text: each payment with its outcomes and the values that decided, and each
+    update."""
     return "\n".join(_lines(case, decided)) + "\n"
 
 
@@ -193,7 +194,7 @@ def _run(
     active = _with_score(load_account(account, contents, compiled), score)
 
     def items() -> Iterator[StreamLine]:
-        """The items but for the lists, which are in force for those behind them."""
+        """The items without list entries, which are applied for the items after them."""
         nonlocal contents, active
         for item in case.items:
             if isinstance(item, ListLine):

@@ -1,9 +1,9 @@
-"""Which conditions, signals and monitors tests and cases met and refused, and which operands ever
-mattered.
+"""Coverage: which conditions, signals and monitors were ever true and ever false in tests and
+cases, and which operands ever decided.
 
-An operand of an `and` matters when it alone kept it from being true, one of an `or` when it alone
-made it true. Conditions behind the met one are not looked at, as live. A let that a test gives
-says nothing of its own operands.
+An operand of an `and` decides when it alone makes it false, one of an `or` when it alone makes it
+true. As in live traffic, conditions after the first true one are not evaluated. A let whose value
+is given by a test does not count for its operands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Seen: TypeAlias = Literal["met", "refused", "mattered"]
 
 
 class Mark(NamedTuple):
-    """Something that was seen of the part `id` of a file."""
+    """Something that happened to the part `id` of a file."""
 
     path: Path
     id: int
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Something to be seen; `name` is what it is part of, `span` what is coloured."""
+    """Something that should happen; `name` is the part's, `span` the text to highlight."""
 
     mark: Mark
     name: str
@@ -44,7 +44,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class FileCoverage:
-    """`name` is what a person calls the file."""
+    """`name` is the file's name for people."""
 
     name: str
     file: RuleFile
@@ -53,7 +53,7 @@ class FileCoverage:
 
 
 def marks(ran: Ran | RanEvent) -> Iterator[Mark]:
-    """What one payment or event shows."""
+    """The marks that one payment or event leaves."""
     path, program = ran.file.path, ran.program
     if isinstance(ran, Ran):
         scope = scope_of(ran.program, ran.inputs, full_vocabulary())
@@ -71,14 +71,14 @@ def marks(ran: Ran | RanEvent) -> Iterator[Mark]:
 
 
 def coverage(name: str, file: RuleFile, seen: Collection[Mark]) -> FileCoverage:
-    """What is to be seen of a file, and what of it was not."""
+    """A file's goals, and those of them that were missed."""
     goals = tuple(_goals(file))
     missed = tuple(goal for goal in goals if goal.mark not in seen)
     return FileCoverage(name, file, goals, missed)
 
 
 def percent(covered: Collection[FileCoverage]) -> float:
-    """The share of all goals that were seen, 100 when there are none."""
+    """The percentage of goals that were reached, 100 when there are none."""
     goals = sum(len(each.goals) for each in covered)
     missed = sum(len(each.missed) for each in covered)
     return 100.0 if goals == 0 else 100.0 * (goals - missed) / goals

@@ -1,4 +1,4 @@
-"""The lists and tables of programs that are tried out, with the entries that a test or case says."""
+"""The lists and tables of programs under test, with the entries that a test or case gives."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tollkeeper.grammar import types as t
 
 
 class EntryError(Exception):
-    """An entry that its list or table does not take."""
+    """An entry that its list or table does not accept."""
 
 
 def given_environment(program: p.Program, given: Iterable[p.Given]) -> Environment:
-    """The program's lists and tables, with nothing in them but what is given.
+    """The program's lists and tables, with only the given entries.
 
     Raises `EntryError`.
     """
@@ -66,7 +66,7 @@ def with_entries(name: str, held: Contents, entries: Iterable[object]) -> Conten
 
 
 def environment_of(contents: Mapping[str, Contents]) -> Environment:
-    """What programs read of an account that has these lists and tables, and default settings."""
+    """The environment of an account with these lists and tables and default settings."""
     return Environment(
         lists={name: held for name, held in contents.items() if isinstance(held, ListContents)},
         tables={name: held for name, held in contents.items() if isinstance(held, TableContents)},
@@ -74,7 +74,7 @@ def environment_of(contents: Mapping[str, Contents]) -> Environment:
 
 
 def _sent_value(constant: p.Constant) -> Any:
-    """The constant as an entry says it: a string or a boolean, or the text of anything else."""
+    """The constant as an entry's value: a string, a boolean, or the text of anything else."""
     if isinstance(constant.type, t.String | t.Boolean):
         return constant.value
     text = written_value(constant.value, constant.type)

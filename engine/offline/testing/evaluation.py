@@ -1,4 +1,4 @@
-"""`toll eval`: one decision without a server, on the way that live payments go."""
+"""`toll eval`: one decision without a server, by the same steps as a live payment."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ def evaluate_payment(
     history: Path | None = None,
     score: int | None = None,
 ) -> Explanation:
-    """What the rule or scorecard in `path` decides about the payment in `body`, and why.
+    """Decide the payment in `body` by the rule or scorecard in `path`, and explain the decision.
 
     `body` is that of `POST /payments`; the payment arrives at its own timestamp, or at `now` (µs)
     without one, after the stream in `history`, all of it decided by the same rule. The scorecard is
-    the folder's own, or the shipped one; `score` (hundredths) takes its place, and no scorecard is
-    explained then. Raises
-    `BrokenFileError`, and `StreamError` for what is wrong with the payment or the history.
+    the folder's own, or the shipped one; with `score` (hundredths) none is used or explained.
+    Raises `BrokenFileError`, and `StreamError` for a fault in the payment or the history.
 
-    A recommendation is always asked for, whatever the payment says of `analyze`.
+    A recommendation is always asked for, whatever the payment's `analyze` says.
     """
     if not body.strip():
         raise StreamError("no payment was given on standard input")
@@ -97,7 +96,7 @@ def _scorecards_beside(tried: RuleFile, library: Library) -> list[RuleFile]:
 def _records_by_id(
     case: Case, every: Sequence[CaseDecision]
 ) -> dict[tuple[str | None, str], Record]:
-    """Every payment and event as known when the last payment was decided."""
+    """Every payment and event as of the last payment's decision."""
     decisions = {each.created.payment.id: each.decision for each in every}
     decisions.pop(every[-1].created.payment.id)
     environments = {

@@ -1,7 +1,7 @@
-"""The tests of an event type: an event after its history, and the alerts that it raises.
+"""Run the tests of an event type: an event after its history, and the alerts that it raises.
 
-The event goes the live way: windows count it, compiled monitors look at it, and how they stood
-after its history stands. The interpreter looks beside them, and the two may not differ.
+The event takes the live steps: windows count it, and the compiled monitors are evaluated, with
+their states after the history. The interpreter evaluates them as well, and the two may not differ.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 @dataclass(frozen=True, slots=True)
 class _MonitorRun:
-    """What the monitors saw of the test's event, and which of them raised an alert."""
+    """The values that the monitors read at the test's event, and which of them raised an alert."""
 
     loaded: LoadedEventType
     record: Record
@@ -62,10 +62,10 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetE
     written = replace(written, histories=(*written.histories, *extra))
     past = loaded = load_event_type(written, 0, file.text, full_vocabulary())
     if (program := given_lets(written, test.given)).lets != written.lets:
-        # The past is grouped by what the lets are, only the event by those that are given.
+        # History is grouped by the lets' own values; only the event uses the given ones.
         tried = load_event_type(program, 0, file.text, full_vocabulary())
         loaded = replace(tried, reading=replace(tried.reading, plan=past.reading.plan))
-    watched = _watch(file, past, loaded, test, environment)
+    watched = _run_monitors(file, past, loaded, test, environment)
     scope = _scope(watched, environment)
     for monitor in loaded.monitors:
         met = _is_met(watched, monitor.name, environment)
@@ -75,7 +75,7 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetE
     return UnmetExpectation(found, RanEvent(file, loaded.program, scope))
 
 
-def _watch(
+def _run_monitors(
     file: RuleFile,
     past: LoadedEventType,
     loaded: LoadedEventType,
@@ -90,7 +90,7 @@ def _watch(
         facts, data = _facts(record), record.state.data
         values: Sequence[p.Value | None] = observed.values
         if of.program.name == BUILT_IN_EVENT:
-            # Monitors of payments look once a payment is decided, those of events as one arrives.
+            # Monitors of payments are evaluated after the decision, those of events at the arrival.
             values = finish(
                 windows.read(TEST_ACCOUNT, record.time, of.reading.reads(facts, data, environment))
             )
@@ -117,7 +117,8 @@ def _watch(
 
 
 def _reading(loaded: LoadedEventType, happening: Happening, environment: Environment) -> Happening:
-    """An event of the type with what its metrics and monitors read as it arrives."""
+    """The happening, with the reads of the type's metrics and monitors if it is an event of the
+    type."""
     if not isinstance(happening, Occurrence) or not _is_of(loaded, happening.record):
         return happening
     record = happening.record
@@ -127,7 +128,7 @@ def _reading(loaded: LoadedEventType, happening: Happening, environment: Environ
 
 
 def _is_of(loaded: LoadedEventType, record: Record) -> bool:
-    """Whether the type's monitors look at the record: an event of it, or a new payment."""
+    """Whether the type's monitors are evaluated at the record: an event of it, or a new payment."""
     if loaded.program.name == BUILT_IN_EVENT:
         return record.event is None and record.before is None
     return record.event == loaded.program.name
@@ -159,7 +160,7 @@ def _given_record(
 
 
 def _facts(record: Record) -> object:
-    """What the compiled monitors read beside an event's data."""
+    """The facts that the compiled monitors read beside an event's data."""
     return record.state.payment or Arrival(record.arrived)
 
 
@@ -209,7 +210,7 @@ def _check(
     )
 
 
-def _how(watched: _MonitorRun, monitor: LoadedMonitor, scope: EvaluationScope) -> str:
+def _explain_monitor(watched: _MonitorRun, monitor: LoadedMonitor, scope: EvaluationScope) -> str:
     if evaluate(monitor.compiled.monitor.when, scope) is not True:
         return "is not met"
     if monitor.name in watched.alerts:
@@ -222,6 +223,6 @@ def _how(watched: _MonitorRun, monitor: LoadedMonitor, scope: EvaluationScope) -
 
 def _reasons(watched: _MonitorRun, scope: EvaluationScope) -> Iterator[str]:
     for monitor in watched.loaded.monitors:
-        yield f"monitor {monitor.name} {_how(watched, monitor, scope)}"
+        yield f"monitor {monitor.name} {_explain_monitor(watched, monitor, scope)}"
         for words, index, type_ in monitor.shows:
             yield f"  {words} is {written_value(watched.values[index], type_)}"

@@ -1,4 +1,4 @@
-"""Rule files, checked among those near them, with the texts that their spans mean."""
+"""Rule files, checked together with those they can refer to, and their source texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tollkeeper.grammar.syntax import Span
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What files can refer to among themselves, and the texts of it by name."""
+    """The names that files can refer to, and the texts of their definitions by name."""
 
     known: KnownNames
     texts: Sources
@@ -31,11 +31,11 @@ class Library:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleFile:
-    """A file without errors, as it was read once.
+    """A file without errors.
 
     `texts` has its own text under None, those of definitions and event types by their names;
-    `events` are the event types near it. `folder` has the files that its tests are given, None when
-    the text came alone.
+    `events` are the event types that it can refer to. `folder` has the files that its tests use,
+    None for a text without a folder.
     """
 
     path: Path
@@ -53,12 +53,12 @@ class RuleFile:
         return Source.of("", self.text).position(span.start).line
 
     def written(self, span: Span) -> str:
-        """What the author wrote there, on one line."""
+        """The source text of a span, on one line."""
         return one_line(self.text[span.start : span.end])
 
 
 class BrokenFileError(Exception):
-    """A file with errors; its words are the diagnostics."""
+    """A file with errors; the message has the diagnostics."""
 
     def __init__(self, path: Path, text: str, found: tuple[Diagnostic, ...]) -> None:
         errors = [each for each in found if each.severity == "error"]
@@ -66,7 +66,7 @@ class BrokenFileError(Exception):
 
 
 def library_of(paths: Iterable[Path]) -> Library:
-    """What the rule files among the paths declare for one another."""
+    """The library of the rule files among the paths."""
     files = rule_files(paths)
     known = known_files(files)
     texts: dict[str | None, str] = {}
@@ -77,7 +77,7 @@ def library_of(paths: Iterable[Path]) -> Library:
 
 
 def library_of_account(account: Account) -> Library:
-    """What an account's files can refer to: what it has published, and its lists."""
+    """The library of an account: its published definitions and event types, and its lists."""
     texts: dict[str | None, str] = {}
     for kind, name in account.files:
         version = active_version(account, kind, name)
@@ -95,7 +95,7 @@ def load_file(path: Path, library: Library) -> RuleFile:
 
 
 def load_alone(reading: Reading, program: Program, library: Library) -> RuleFile:
-    """The file of a text that came alone, as it was read to be the program."""
+    """The file of a text without a folder, from its reading and program."""
     return _load_file(Path(f"{program.name}{SUFFIX}"), None, reading, program, library)
 
 

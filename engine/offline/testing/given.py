@@ -1,4 +1,4 @@
-"""What a test gives, as facts, score and lets: nothing else is there."""
+"""The values that a test gives, as facts, score and lets; everything else is missing."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def given_facts(given: Iterable[p.Given], base: Payment | None, arrived: int) ->
     """The facts of a test's payment; `base` is the one it takes from a file.
 
     The timestamp is fixed unless it is given, and the payment arrives then, or at `arrived` (µs)
-    when that is later. A client or a card's fingerprint that is given takes the place of what
-    headers, BIN and last four say.
+    when that is later. A given client or card fingerprint replaces the one derived from headers,
+    BIN and last four digits.
     """
-    payment = base or replace(_nothing(Payment), timestamp=from_microseconds(START))
+    payment = base or replace(_empty_record(Payment), timestamp=from_microseconds(START))
     derived: list[tuple[tuple[str, ...], p.Value]] = []
     for each in given:
         if not isinstance(each, p.GivenValue):
@@ -54,8 +54,8 @@ def given_facts(given: Iterable[p.Given], base: Payment | None, arrived: int) ->
                 payment = _with_entry(payment, ("metadata",), target.key, entry)
             case _:
                 pass
-    # What is derived is derived of a payment that has a method.
-    whole = payment if payment.method else replace(payment, method=_nothing(Method))
+    # Deriving facts needs a payment with a method.
+    whole = payment if payment.method else replace(payment, method=_empty_record(Method))
     facts = replace(derive(whole, arrived, client), payment=payment)
     facts = replace(facts, arrived=max(arrived, facts.timestamp))
     for access, fact in derived:
@@ -72,7 +72,7 @@ def given_score(given: Iterable[p.Given]) -> int | None:
 
 
 def given_lets(program: _Program, given: Iterable[p.Given]) -> _Program:
-    """The program in which the given lets are what the test says."""
+    """The program with the given lets replaced by the test's values."""
     lets = list(program.lets)
     for each in given:
         if isinstance(each, p.GivenValue) and isinstance(each.target, p.LetValue):
@@ -84,7 +84,7 @@ def given_lets(program: _Program, given: Iterable[p.Given]) -> _Program:
 
 
 def read_carried(constant: p.Constant, kind: t.Type) -> p.Value:
-    """The constant's value as one of type `kind` is carried (grammar/types.py)."""
+    """The constant's value as values of type `kind` are represented (grammar/types.py)."""
     own = constant.type
     if not isinstance(kind, t.Number) or not isinstance(own, t.Number) or own.scale is None:
         return constant.value
@@ -95,7 +95,7 @@ def read_carried(constant: p.Constant, kind: t.Type) -> p.Value:
 
 
 def _as_sent(value: p.Value, kind: t.Type) -> object:
-    """A carried value as the payment's own field holds it."""
+    """A value in the form that the payment's own field has."""
     match kind:
         case t.Number(scale=int(scale)) if scale > 0:
             return int(value) / 10**scale
@@ -108,7 +108,7 @@ def _as_sent(value: p.Value, kind: t.Type) -> object:
 
 
 def _is_sent(path: tuple[str, ...]) -> bool:
-    """Whether the field is one of the payment's own, not one that is derived from it."""
+    """Whether the field is one of the payment's own, not a derived one."""
     kind: type[Struct] | None = Payment
     for name in path:
         if kind is None or name not in kind.__struct_fields__:
@@ -118,14 +118,14 @@ def _is_sent(path: tuple[str, ...]) -> bool:
 
 
 def _owner(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The innermost of the payment's own records that the path leads through."""
+    """The innermost record of the payment on the path."""
     while not _is_sent(path):
         path = path[:-1]
     return path
 
 
 def _record(kind: type[Struct], name: str) -> type[Struct] | None:
-    """The type of a field that is a record of its own, else None."""
+    """The type of a field that is a record, else None."""
     hint = get_type_hints(kind)[name]
     for each in (hint, *get_args(hint)):
         if isinstance(each, type) and issubclass(each, Struct):
@@ -133,16 +133,16 @@ def _record(kind: type[Struct], name: str) -> type[Struct] | None:
     return None
 
 
-def _nothing(kind: type[_Part]) -> _Part:
+def _empty_record(kind: type[_Part]) -> _Part:
     return kind(**dict.fromkeys(kind.__struct_fields__))
 
 
 def _with(whole: _Part, path: tuple[str, ...], value: object) -> _Part:
-    """`whole` with a field set, the records on the way to it made; a record itself is only made."""
+    """`whole` with a field set, creating the records on its path; a record itself is only created."""
     name, *rest = path
     kind, held = _record(type(whole), name), getattr(whole, name)
     if kind is not None:
-        inner = _nothing(kind) if held is None else held
+        inner = _empty_record(kind) if held is None else held
         value = _with(inner, tuple(rest), value) if rest else inner
     return replace(whole, **{name: value})
 
@@ -156,7 +156,7 @@ def _with_entry(payment: Payment, path: tuple[str, ...], key: str, value: object
 
 
 def _put_within(held: object, keys: tuple[str, ...], value: object) -> object:
-    """`value` where the keys lead from a metadata entry, beside what that has."""
+    """A metadata entry with `value` set at the end of `keys`, and its other contents."""
     if not keys:
         return value
     entries: Mapping[str, object] = held if isinstance(held, dict) else {}

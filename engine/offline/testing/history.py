@@ -1,4 +1,4 @@
-"""The history of a test or case as the replay takes it, each line checked against those before."""
+"""Convert the history of a test or case for the replay, checking each line against earlier ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tollkeeper.grammar.program import EventType, Value
 
 NOTHING_CONFIGURED = Environment()
 Events = Mapping[str, EventType | None]
-"""The event types that a stream may hold events of; None for one with errors."""
+"""The event types of which a stream may have events; None for one with errors."""
 
 
 def read_history(
@@ -53,9 +53,9 @@ def read_history(
     reads: Sequence[Read],
     environment: Environment,
 ) -> tuple[Value | None, ...]:
-    """The aggregates that the payment of `facts` reads after what happened, in one environment.
+    """The aggregates that the payment of `facts` reads after the history, in one environment.
 
-    Raises `StreamError` for a history that doesn't fit together.
+    Raises `StreamError` for an inconsistent history.
     """
     windows = empty_windows(plan.series)
     happened = happenings(history, events, environment=environment)
@@ -69,7 +69,7 @@ def read_history(
 async def count_as_decided(
     windows: Windows, creation: ReplayedCreation
 ) -> tuple[Observation, None]:
-    """The judge of a test's history: a payment has the decision that its line says."""
+    """The judge of a test's history: a payment gets the decision in its line."""
     observed = await windows.observe(creation.record, ())
     return await windows.settle(observed, creation.origin.decision or Decision()), None
 
@@ -80,7 +80,7 @@ def happenings(
     read_client: ReadClient = client,
     environment: Environment = NOTHING_CONFIGURED,
 ) -> Iterator[Happening]:
-    """The lines of a stream; lists are not among them. Raises `StreamError`."""
+    """Convert the lines of a stream, except list entries. Raises `StreamError`."""
     ids: set[str] = set()
     said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for item in items:
@@ -104,7 +104,7 @@ def creation(
     read_client: ReadClient = client,
     environment: Environment = NOTHING_CONFIGURED,
 ) -> ReplayedCreation:
-    """A new payment, whose id joins `ids`. Raises `StreamError` for one that is there already."""
+    """A new payment; adds its id to `ids`. Raises `StreamError` if it is there already."""
     id_ = item.payment.id
     if id_ in ids:
         raise StreamError(f"line {item.line}: there is a payment `{id_}` already")

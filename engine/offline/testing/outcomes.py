@@ -1,4 +1,4 @@
-"""What comes of a test, and what every kind of test is given."""
+"""The results of tests, and what tests of every kind are given."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollkeeper.grammar.walk import parts
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What was expected, what came out, and why, a line each."""
+    """The expected and the actual result, and the reasons, one a line."""
 
     line: int
     expected: str
@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A rule or scorecard as it ran, with the lets that a test gives, and what it read."""
+    """A rule or scorecard as it ran, with a test's given lets, and its inputs."""
 
     file: RuleFile
     program: p.Rule | p.Scorecard
@@ -45,7 +45,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class RanEvent:
-    """An event type as its monitors looked at the test's event, and what names meant for it."""
+    """An event type whose monitors were evaluated, with the scope of the evaluation."""
 
     file: RuleFile
     program: p.EventType
@@ -54,14 +54,14 @@ class RanEvent:
 
 @dataclass(frozen=True, slots=True)
 class UnmetExpectation:
-    """What was not as expected."""
+    """The expectations of a test that were not met, and the run."""
 
     failures: tuple[Failure, ...]
     ran: Ran | RanEvent
 
 
 class BlockError(Exception):
-    """A test that can't be run: a file that is not there, an entry that no list takes."""
+    """A test that can't be run: a missing file, an entry that its list does not accept."""
 
 
 class DisagreementError(AssertionError):
@@ -76,7 +76,7 @@ class GivenFiles:
 
 
 def given_files(file: RuleFile, test: p.Test) -> GivenFiles:
-    """What the test takes from files beside its own. Raises `StreamError`, `BlockError`."""
+    """Read the files that the test refers to. Raises `StreamError`, `BlockError`."""
     payment: Payment | None = None
     event: EventLine | None = None
     history: list[StreamLine] = []
@@ -103,6 +103,6 @@ def expected_histories(test: p.Test) -> Iterator[p.History]:
 
 
 def agree(meant: object, decided: object) -> None:
-    """Raises `DisagreementError`."""
+    """Raise `DisagreementError` unless interpreter and compiled program agree."""
     if meant != decided:
         raise DisagreementError(f"the interpreter gives {meant}, the compiled program {decided}")

@@ -1,4 +1,4 @@
-"""Whether a file may be published: its own tests pass, and no payment breaks what it says must hold."""
+"""Whether a file may be published: its tests pass, and no payment breaks its `must` lines."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from tollkeeper.grammar.program import Definitions, Rule
 from tollkeeper.grammar.syntax import Span
 
 TESTS_S: Final = 30.0
-"""How long the tests of a text that is published over HTTP may take."""
+"""The longest time (s) for the tests of a text that is published over HTTP."""
 _MAY_HAVE_ERRORS = re.compile(rb"\b(?:test|must)\b")
 
 
 def publish_errors_at(path: Path, thresholds: Thresholds) -> list[Diagnostic]:
-    """The tests of a file that fail or can't be run, and what must hold and does not. Raises
-    `BrokenFileError`."""
+    """A file's tests that fail or can't be run, and its `must` lines that a payment breaks.
+
+    Raises `BrokenFileError`."""
     return list(_publish_errors(load_file(path, library_of([path.parent])), thresholds))
 
 
 async def publish_errors_of(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
-    """What `publish_errors_among` finds, in another process."""
+    """Call `publish_errors_among` in another process."""
     if _MAY_HAVE_ERRORS.search(content) is None:
         return []
     library, thresholds = library_of_account(account), account.settings.thresholds
@@ -59,9 +60,9 @@ def _errors_in(
 def publish_errors_among(
     content: bytes, library: Library, thresholds: Thresholds
 ) -> list[Diagnostic]:
-    """The same of a text among what an account has; none of a text with errors.
+    """The same for a text, with an account's library; empty for a text with errors.
 
-    A test that takes files fails: there are none beside the text.
+    A test that refers to files fails: a text has no folder.
     """
     reading = read_file(content, library.known)
     if reading.program is None:
@@ -76,7 +77,7 @@ def _publish_errors(file: RuleFile, thresholds: Thresholds) -> Iterator[Diagnost
 
 
 def _broken_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterator[Diagnostic]:
-    """What is not proved, or can't be without the solver, stands in nobody's way."""
+    """The `must` lines that a payment breaks; what can't be proved is not an error."""
     if find_spec("z3") is None:
         return
     from tollkeeper.engine.offline.prove.proofs import prove_promise

@@ -1,4 +1,4 @@
-"""Why a program came to its outcome, in lines that a person reads: `declines > 5 is false`."""
+"""The reasons for a program's outcome as lines of text: `declines > 5 is false`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INDENT = "  "
 
 
 def rule_reasons(explained: RuleExplanation, wanted: str | None = None) -> tuple[str, ...]:
-    """The condition that was met, or else came nearest, and the one that was wanted."""
+    """The reasons of the condition that was met, or came nearest, and of the expected one."""
     named = dict.fromkeys(
         name for name in (explained.met or explained.nearest, wanted) if name is not None
     )
@@ -24,7 +24,7 @@ def rule_reasons(explained: RuleExplanation, wanted: str | None = None) -> tuple
 
 
 def scorecard_reasons(explained: ScorecardExplanation) -> tuple[str, ...]:
-    """What each signal that was met added to the baseline's logit."""
+    """What each true signal added to the baseline's logit."""
     lines = [f"baseline adds {explained.baseline:+.2f}"]
     for each in explained.signals:
         if each.contribution:
@@ -34,14 +34,14 @@ def scorecard_reasons(explained: ScorecardExplanation) -> tuple[str, ...]:
 
 
 def part_lines(part: ExplainedPart, depth: int = 0) -> Iterator[str]:
-    """The part and all its own parts, each a line deeper."""
+    """A line for the part, and an indented one for each of its parts."""
     yield f"{INDENT * depth}{part.text} is {part.value}"
     for each in part.parts:
         yield from part_lines(each, depth + 1)
 
 
 def values_read(part: ExplainedPart) -> Iterator[str]:
-    """What the part comes down to: only what was read, not what the author made of it."""
+    """The values that the part is based on: only those that were read, not computed ones."""
     if not part.parts:
         yield f"{part.text} is {part.value}"
     for each in part.parts:

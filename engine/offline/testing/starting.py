@@ -1,4 +1,4 @@
-"""`toll init`: a folder of rules to begin with, tested and ready for a repository of its own."""
+"""`toll init`: a first folder of rules, with tests, ready for a repository of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OccupiedError(Exception):
 
 
 def start_folder(folder: Path) -> list[Path]:
-    """Writes the starting files and gives their paths. Raises `OccupiedError`."""
+    """Write the starting files and return their paths. Raises `OccupiedError`."""
     places = {folder / place: STARTER / name for name, place in _PLACES.items()}
     for path in places:
         if path.exists():

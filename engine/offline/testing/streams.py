@@ -8,8 +8,8 @@ A line is one of
     {"label": {"payment": "p-1", …}}       one of the body of `POST /labels`
     {"list": "trusted", "entries": […]}    the body of `PUT /lists/{name}/entries`, and the name
 
-and may say when it arrived (`"at"`). Left out, that is a payment's or event's own timestamp, and
-otherwise when the line before arrived. A payment of a test's history may say what was decided
+and may say when it arrived (`"at"`). The default is a payment's or event's own timestamp, and
+otherwise the arrival of the line before. A payment in a test's history may say how it was decided
 (`"decision"`).
 """
 
@@ -31,15 +31,15 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import Label, LabelSource, Verdict
 
 START = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
-"""When tests and cases begin that give no time: noon of 1 January 2026, a Thursday (µs)."""
+"""The time of tests and cases that give none: noon of 1 January 2026, a Thursday (µs)."""
 
 
 class StreamError(Exception):
-    """A line that can't be read, or that doesn't fit those before it."""
+    """A line that can't be read, or that contradicts those before it."""
 
 
 class CreationLine(Struct, frozen=True):
-    """`arrived` in µs. `decision` is what was decided, None when the line does not say."""
+    """`arrived` in µs. `decision` is None when the line does not say."""
 
     line: int
     arrived: int
@@ -64,7 +64,7 @@ class ListLine(Struct, frozen=True):
 
 
 class LabelLine(Struct, frozen=True):
-    """What became known of the payment `id`."""
+    """A label of the payment `id`."""
 
     line: int
     arrived: int
@@ -111,7 +111,7 @@ class _LabelMember(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """A labelled history is a stream too: a number for `label` is for `toll fit` to read."""
+    """One line; a number for `label` is used by `toll fit` alone, whose histories are streams too."""
 
     payment: msgspec.Raw = _ABSENT
     update: msgspec.Raw = _ABSENT
@@ -195,7 +195,7 @@ def _one(text: str, before: int, place: str) -> StreamLine:
 
 def _lines(path: Path) -> list[str]:
     try:
-        # Not `splitlines`: JSON text may hold line separators other than the line feed.
+        # Not `splitlines`: JSON text may contain line separators other than the line feed.
         return path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
@@ -270,7 +270,7 @@ def _decision(decided: _DecisionMember | None) -> Decision | None:
 
 
 def _unread(error: Exception) -> str:
-    """Why a line can't be read: its JSON, or what it holds."""
+    """Why a line can't be read: its JSON is malformed, or its content."""
     words = str(error).removeprefix("JSON is malformed: ")
     words = words[:1].lower() + words[1:]
     return words if isinstance(error, msgspec.ValidationError) else f"this is no JSON: {words}"

@@ -184,7 +184,7 @@ class _Reading:
                 diagnostic = blame(self._place(self.position))
             self._report(diagnostic)
             if not self._resume():
-                return self._rest()
+                return self._finish_without_unfinished()
 
     def _read(self) -> None:
         """Reads up to the end, or the first error: `position` is where that is."""
@@ -300,7 +300,7 @@ class _Reading:
         file: syntax.File = self.stack.finished()
         return None if self.header_lost else file
 
-    def _rest(self) -> syntax.File | None:
+    def _finish_without_unfinished(self) -> syntax.File | None:
         """The file without the item that was being read when there was nothing to go on with."""
         try:
             return self._finish()

@@ -104,7 +104,7 @@ class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
     kind: Decider = "rule"
 
 
-def _wanted(name: str, type_: Any) -> Any:
+def _proposal_body(name: str, type_: Any) -> Any:
     """The body that proposes one thing."""
     doc = (
         "`note` says why; `backtest` is the id of one of the version that is done, whose figures are "
@@ -120,11 +120,11 @@ def _wanted(name: str, type_: Any) -> Any:
 
 
 _WANTED = (
-    _wanted("publish", ProposedVersion)
-    | _wanted("unpublish", ProposedEnd)
-    | _wanted("rollout", ProposedRollout)
-    | _wanted("settings", AccountChange)
-    | _wanted("entries", ProposedEntries)
+    _proposal_body("publish", ProposedVersion)
+    | _proposal_body("unpublish", ProposedEnd)
+    | _proposal_body("rollout", ProposedRollout)
+    | _proposal_body("settings", AccountChange)
+    | _proposal_body("entries", ProposedEntries)
 )
 
 

@@ -37,7 +37,7 @@ def read_limit(text: str | None) -> int:
     if text is None:
         return PAGE
     message = f"a page holds 1 to {MAX_PAGE} items"
-    limit = _whole("limit", text, message)
+    limit = _whole_number("limit", text, message)
     if not 1 <= limit <= MAX_PAGE:
         raise _wrong("limit", "out_of_range", message)
     return limit
@@ -81,7 +81,7 @@ def read_flag(name: str, text: str | None) -> bool:
 
 def read_count(name: str, text: str | None) -> int | None:
     """A whole number from 0. Raises `Problem` 422."""
-    return None if text is None else _whole(name, text, f"`{name}` is a whole number")
+    return None if text is None else _whole_number(name, text, f"`{name}` is a whole number")
 
 
 def read_version_number(text: str) -> int:
@@ -95,7 +95,7 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
-def _whole(name: str, text: str, message: str) -> int:
+def _whole_number(name: str, text: str, message: str) -> int:
     if not _is_whole(text):
         raise _wrong(name, "invalid_value", message)
     return int(text)

@@ -137,10 +137,10 @@ def draw_fitted(fitted: FittedScorecard) -> RenderableType:
         aside = ", ".join(f"{count} {why}" for why, count in fitted.set_aside.items())
         parts.append(Text(f"\nset aside, as nobody can tell what they were: {aside}"))
     words = f"\nlearned from {fitted.learned} payments, judged on the {fitted.judged} after them\n"
-    parts += [Text(words), _judged(fitted.before, fitted.after)]
+    parts += [Text(words), _quality_table(fitted.before, fitted.after)]
     if fitted.left_out is not None:
         words = "\nand on the payments learned from, each by curves that never saw its campaign\n"
-        parts += [Text(words), _judged(*fitted.left_out)]
+        parts += [Text(words), _quality_table(*fitted.left_out)]
     reliability = _columns("of payments that score about", "payments", "bots")
     for part in fitted.after.calibration:
         reliability.add_row(f"{part.predicted:.2f}", f"{part.count}", f"{part.observed:.2f}")
@@ -155,7 +155,7 @@ def _columns(first: str, *others: str) -> Table:
     return table
 
 
-def _judged(before: Quality, after: Quality) -> Table:
+def _quality_table(before: Quality, after: Quality) -> Table:
     judged = _columns("", "before", "after")
     for name, old, new in zip(_QUALITIES, _measures(before), _measures(after), strict=True):
         judged.add_row(name, f"{old:.4f}", f"{new:.4f}")

@@ -165,16 +165,16 @@ def _explain(past: Past) -> Explanation:
             first = decision.reads[:split]
             inputs = Inputs(facts, first, environment, digests=known.digests)
             scorecard = explain_scorecard(program, sources, inputs, full_vocabulary())
-            listed = _with_records(past, known.reading, scorecard.histories, 0)
-            scorecard = replace(scorecard, histories=listed)
+            list_counted = _with_records(past, known.reading, scorecard.histories, 0)
+            scorecard = replace(scorecard, histories=list_counted)
         if decision.rule is not None:
             checked, texts, known = _rule(then, decision.rule)
             theirs = _values(checked, decision.reads)
             inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
             rule = explain_rule(checked, texts, inputs, full_vocabulary())
             position = len(decision.reads) - len(theirs)
-            listed = _with_records(past, known.reading, rule.histories, position)
-            rule = replace(rule, histories=listed)
+            list_counted = _with_records(past, known.reading, rule.histories, position)
+            rule = replace(rule, histories=list_counted)
     return Explanation(
         payment=created.id,
         arrived=created.arrived,
@@ -205,10 +205,10 @@ def _with_records(
     found = []
     for index, (history, read) in enumerate(zip(histories, reads, strict=True)):
         if position + index in decision.lost:
-            listed = replace(history, note="it could not be exact when it was read")
+            list_counted = replace(history, note="it could not be exact when it was read")
         else:
-            listed = list_without_records(history, read) or within.listed(history, read)
-        found.append(listed)
+            list_counted = list_without_records(history, read) or within.list_counted(history, read)
+        found.append(list_counted)
     return tuple(found)
 
 
@@ -226,7 +226,7 @@ class _Window:
                 self._reach, self._records = over, records
                 break
 
-    def listed(self, history: ExplainedHistory, read: AggregateRead) -> ExplainedHistory:
+    def list_counted(self, history: ExplainedHistory, read: AggregateRead) -> ExplainedHistory:
         over = read.window.over
         if over is None:
             records = self._first(read)

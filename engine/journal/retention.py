@@ -100,7 +100,7 @@ async def rewrite(
         entries = await read(
             partial(reads.entries_at, account=account, sequences=chosen, kinds=kinds)
         )
-        rewritten += await _in_steps(write, _changed(entries, change), _update)
+        rewritten += await _in_steps(write, _apply_change(entries, change), _update)
     find = partial(
         _find_changed, account=account, change=change, kinds=kinds, containing=containing
     )
@@ -249,10 +249,10 @@ def _find_changed(
     ).fetchall()
     entries = list(map(Entry._make, rows))
     last_read = entries[-1].sequence if len(entries) == reads.BATCH else end
-    return last_read, _changed(entries, change)
+    return last_read, _apply_change(entries, change)
 
 
-def _changed(entries: Iterable[Entry], change: Callable[[Entry], Entry]) -> list[Entry]:
+def _apply_change(entries: Iterable[Entry], change: Callable[[Entry], Entry]) -> list[Entry]:
     return [new for entry in entries if (new := change(entry)) != entry]
 
 

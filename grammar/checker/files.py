@@ -55,7 +55,7 @@ def _program(work: Work, file: s.File) -> p.Program:
     if file.kind == "event":
         work.event = file.name.text
         if file.name.text != BUILT_IN_EVENT:
-            work.fields = events.own_fields(work, _of(file, s.Field))
+            work.fields = events.own_fields(work, _items_of_kind(file, s.Field))
     _items(work, file)
     program = _PROGRAMS[file.kind](work, file)
     tests = given.tests(work, file)
@@ -65,7 +65,7 @@ def _program(work: Work, file: s.File) -> p.Program:
     return replace(program, tests=tests, lets=tuple(work.lets))
 
 
-def _of(file: s.File, kind: type[Any]) -> list[Any]:
+def _items_of_kind(file: s.File, kind: type[Any]) -> list[Any]:
     return [item for item in file.items if isinstance(item, kind)]
 
 
@@ -102,9 +102,9 @@ def unique(work: Work, items: Iterable[Any]) -> None:
 
 
 def _rule(work: Work, file: s.File) -> p.Rule:
-    unique(work, _of(file, s.Condition))
+    unique(work, _items_of_kind(file, s.Condition))
     found = []
-    for item in _of(file, s.Condition):
+    for item in _items_of_kind(file, s.Condition):
         when = condition(work, Scope(), item.when)
         if when is not None:
             found.append(
@@ -112,7 +112,7 @@ def _rule(work: Work, file: s.File) -> p.Rule:
                     item.id, item.span, item.name.text, title_of(item), when, item.action.text
                 )
             )
-    closing = _of(file, s.Otherwise)
+    closing = _items_of_kind(file, s.Otherwise)
     otherwise = closing[0].action.text if closing else "default"
     return p.Rule(
         **_common_members(work, file),
@@ -120,7 +120,7 @@ def _rule(work: Work, file: s.File) -> p.Rule:
         otherwise=None if otherwise == "default" else otherwise,  # type: ignore[arg-type]
         histories=_histories(work, [each.when for each in found]),
         tests=(),
-        promises=tuple(_promises(work, _of(file, s.Must))),
+        promises=tuple(_promises(work, _items_of_kind(file, s.Must))),
     )
 
 
@@ -133,9 +133,9 @@ def _promises(work: Work, items: Iterable[s.Must]) -> Iterator[p.Promise]:
 
 
 def _scorecard(work: Work, file: s.File) -> p.Scorecard:
-    unique(work, _of(file, s.Signal))
-    baseline = scorecards.baseline(work, file.name, _of(file, s.Baseline))
-    found = scorecards.signals(work, _of(file, s.Signal))
+    unique(work, _items_of_kind(file, s.Signal))
+    baseline = scorecards.baseline(work, file.name, _items_of_kind(file, s.Baseline))
+    found = scorecards.signals(work, _items_of_kind(file, s.Signal))
     read = [part for each in found for part in (each.when, each.adds) if part is not None]
     return p.Scorecard(
         **_common_members(work, file),
@@ -147,17 +147,17 @@ def _scorecard(work: Work, file: s.File) -> p.Scorecard:
 
 
 def _event(work: Work, file: s.File) -> p.EventType:
-    unique(work, _of(file, s.Monitor))
-    found = [events.monitor(work, item) for item in _of(file, s.Monitor)]
+    unique(work, _items_of_kind(file, s.Monitor))
+    found = [events.monitor(work, item) for item in _items_of_kind(file, s.Monitor)]
     monitors = tuple(each for each in found if each is not None)
-    labels = [events.label(work, item) for item in _of(file, s.LabelStatement)]
+    labels = [events.label(work, item) for item in _items_of_kind(file, s.LabelStatement)]
     said = tuple(each for each in labels if each is not None)
     read = [part for each in monitors for part in (each.when, *each.by)]
     read += [part for each in said for part in (each.payment, each.when)]
     return p.EventType(
         **_common_members(work, file),
         fields=() if work.fields is None else tuple(work.fields.values()),
-        metrics=events.metrics(work, _of(file, s.Metric)),
+        metrics=events.metrics(work, _items_of_kind(file, s.Metric)),
         monitors=monitors,
         histories=_histories(work, read),
         tests=(),

@@ -124,14 +124,14 @@ class Missing:
 
     def _presence_asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[Hashable]:
         """The values that one of the operands asks the presence of."""
-        return self._there(asked.operand for asked in self._presences(operands, state))
+        return self._present(asked.operand for asked in self._presences(operands, state))
 
     def _fields_needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
         """The fields that the positive ones among the operands need."""
         positive = (each for each in operands if not is_negation(each))
-        return self._there(fact for each in positive for fact in self.needed.of(each))
+        return self._present(fact for each in positive for fact in self.needed.of(each))
 
-    def _there(self, values: Iterable[p.Expression]) -> frozenset[Hashable]:
+    def _present(self, values: Iterable[p.Expression]) -> frozenset[Hashable]:
         """The numbers of values that are there, and the paths of fields and the records around."""
         found: set[Hashable] = set()
         for value in values:

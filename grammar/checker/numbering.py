@@ -21,7 +21,7 @@ class Numbers:
     """
 
     lets: Sequence[p.Let]
-    _known: dict[int, tuple[object, int]] = field(default_factory=dict)
+    _memo: dict[int, tuple[object, int]] = field(default_factory=dict)
     _numbers: dict[Hashable, int] = field(default_factory=dict)
     _of_lets: list[int] = field(default_factory=list)
 
@@ -32,10 +32,10 @@ class Numbers:
             while len(self._of_lets) <= part.index:
                 self._of_lets.append(self.of(self.lets[len(self._of_lets)].value))
             return self._of_lets[part.index]
-        known = self._known.get(id(part))
+        known = self._memo.get(id(part))
         if known is None:
             # The part is kept beside its number so that its id stays its own.
-            known = self._known[id(part)] = (part, self._make_number(part))
+            known = self._memo[id(part)] = (part, self._make_number(part))
         return known[1]
 
     def named(self, key: Hashable) -> int:

@@ -188,7 +188,7 @@ def _members(document: Document, before: str, span: Span) -> Iterator[Completion
             if isinstance(item, s.Field):
                 yield Completion(item.name.text, "field", span, "field of the event")
         return
-    yield from _fields(_under(document, path), len(_bare(path)), span)
+    yield from _fields(_fields_below(document, path), len(_bare(path)), span)
 
 
 def _bare(path: tuple[str, ...]) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def _bare(path: tuple[str, ...]) -> tuple[str, ...]:
     return path[1:] if path[0] in ("payment", "payments", "transactions") else path
 
 
-def _under(document: Document, path: tuple[str, ...]) -> list[Field]:
+def _fields_below(document: Document, path: tuple[str, ...]) -> list[Field]:
     of, bare = document.vocabulary, _bare(path)
     fields = of.transaction if path[0] == "transactions" else {**of.payment, **of.decision}
     return [each for each in fields.values() if each.path[: len(bare)] == bare]

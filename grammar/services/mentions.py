@@ -75,7 +75,7 @@ def mentions(file: s.File, around: Around, vocabulary: Vocabulary) -> tuple[Ment
     found = [Mention(Symbol(file.kind, file.name.text), file.name.span, declares=True)]
     meanings = _meanings(file, around)
     for item in file.items:
-        found += _declared(item, own)
+        found += _declarations(item, own)
         elements = _elements(item, vocabulary)
         used = _used_names(item, file, own, meanings, around)
         found += [each for each in used if each.span not in elements]
@@ -142,7 +142,7 @@ def rename_edits(symbol: Symbol, name: str, document: Document) -> tuple[Edit, .
     return tuple(Edit(each.span, name) for each in places(symbol, document))
 
 
-def _declared(item: s.Item, own: tuple[str, str]) -> Iterator[Mention]:
+def _declarations(item: s.Item, own: tuple[str, str]) -> Iterator[Mention]:
     kind = _DECLARES.get(type(item))
     if kind is not None:
         name: s.Identifier = item.name  # type: ignore[union-attr]
@@ -203,7 +203,7 @@ def _used_names(
 
 
 @cache
-def _held(kind: type[Any]) -> tuple[str, ...]:
+def _child_fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.name not in ("id", "span"))
 
 
@@ -216,4 +216,4 @@ def nodes(top: s.Node) -> Iterator[s.Node]:
             waiting.extend(node)
         elif isinstance(node, s.Node):
             yield node
-            waiting.extend(getattr(node, name) for name in _held(type(node)))  # type: ignore[arg-type]  # a class hashes, if its instances or not
+            waiting.extend(getattr(node, name) for name in _child_fields(type(node)))  # type: ignore[arg-type]  # a class hashes, if its instances or not

@@ -64,10 +64,10 @@ class ColouredToken:
 def outline(document: Document) -> tuple[OutlineItem, ...]:
     """The items that have a name, in the order written."""
     file = document.parsed.file
-    return () if file is None else tuple(_outlined(document, file))
+    return () if file is None else tuple(_outline_items(document, file))
 
 
-def _outlined(document: Document, file: s.File) -> Iterator[OutlineItem]:
+def _outline_items(document: Document, file: s.File) -> Iterator[OutlineItem]:
     for item in file.items:
         keyword = document.text[item.span.start : item.span.end].split(None, 1)[0]
         title = getattr(item, "title", None)

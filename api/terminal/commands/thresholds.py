@@ -59,13 +59,13 @@ def thresholds(
     found = read_account(data, account)
     own, moment = found.settings.thresholds, now()
     asked = Thresholds(
-        _scaled(challenge, HUNDREDTHS, own.challenge), _scaled(deny, HUNDREDTHS, own.deny)
+        _scale(challenge, HUNDREDTHS, own.challenge), _scale(deny, HUNDREDTHS, own.deny)
     )
     usual = found.settings.costs
     costs = Costs(
-        _scaled(chargeback, HUNDREDTHS, usual.chargeback),
-        _scaled(margin, BASIS_POINTS, usual.margin),
-        _scaled(challenge_lost, BASIS_POINTS, usual.challenge_lost),
+        _scale(chargeback, HUNDREDTHS, usual.chargeback),
+        _scale(margin, BASIS_POINTS, usual.margin),
+        _scale(challenge_lost, BASIS_POINTS, usual.challenge_lost),
     )
     with refusals():
         question = FindScoreBands(read_filter([("since", since)], moment), moment)
@@ -78,5 +78,5 @@ def thresholds(
     print_lines(threshold_lines(answer))
 
 
-def _scaled(given: float | None, scale: int, otherwise: int) -> int:
+def _scale(given: float | None, scale: int, otherwise: int) -> int:
     return otherwise if given is None else round(given * scale)

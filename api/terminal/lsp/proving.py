@@ -41,11 +41,11 @@ async def prove_saved(path: Path, document: Document) -> tuple[Diagnostic, ...]:
         return ()
     known = {(each.code, each.span) for each in document.diagnostics}
     refuted = (each for each in found if each.answer == "refuted")
-    told = (each for proved in refuted for each in _told(proved, document))
+    told = (each for proved in refuted for each in _diagnostics_of(proved, document))
     return tuple(each for each in told if (each.code, each.span) not in known)
 
 
-def _told(proved: _Proved, document: Document) -> Iterator[Diagnostic]:
+def _diagnostics_of(proved: _Proved, document: Document) -> Iterator[Diagnostic]:
     assert document.parsed.file is not None
     for item in document.parsed.file.items:
         match item:

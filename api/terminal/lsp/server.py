@@ -307,7 +307,7 @@ def _edits(document: Document, changes: tuple[Edit, ...]) -> list[lsp.TextEdit]:
     return [lsp.TextEdit(where.range(each.span), each.replacement) for each in changes]
 
 
-def _whole(document: Document, text: str) -> list[lsp.TextEdit]:
+def _replace_all(document: Document, text: str) -> list[lsp.TextEdit]:
     if text == document.text:
         return []
     where = Places.of(document.text)
@@ -322,7 +322,7 @@ def _lay_out(server: LanguageServer, folder: Folder) -> None:
         if document.parsed.diagnostics:
             return []
         try:
-            return _whole(document, format_file(document.text))
+            return _replace_all(document, format_file(document.text))
         except ValueError:  # it would be too large a file
             return []
 
@@ -380,7 +380,7 @@ def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
             for fix in each.fixes
         ]
         if any(fix.safe for each in document.diagnostics for fix in each.fixes[:1]):
-            mended = _whole(document, applied_safely(document.text, find))
+            mended = _replace_all(document, applied_safely(document.text, find))
             if mended:
                 edit = lsp.WorkspaceEdit(changes={uri: mended})
                 kind = lsp.CodeActionKind.SourceFixAll

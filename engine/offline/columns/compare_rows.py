@@ -30,7 +30,7 @@ def compare_rows(tables: Any, labels: Labels) -> Comparison:
     of_labels = "SELECT sequence, label FROM payments JOIN said_labels USING (id)"
     tables.execute(f"CREATE TABLE labelled AS {of_labels}")
     tables.execute(_COUNTED)
-    return _compared(tables)
+    return _read_comparison(tables)
 
 
 # A condition with an action has it whatever the score: payments are counted by scores only where
@@ -72,7 +72,7 @@ JOIN threshold_actions
 """
 
 
-def _compared(tables: Any) -> Comparison:
+def _read_comparison(tables: Any) -> Comparison:
     cells: defaultdict[Cell, AmountTally] = defaultdict(AmountTally)
     examples: defaultdict[OutcomePair, list[int]] = defaultdict(list)
     lost = scoreless = 0

@@ -41,7 +41,7 @@ _Row: TypeAlias = tuple[int, int, int, bool, bool, bool, Any, bool, Any]
 """When (µs) it arrived and when the payment happened, the payment's number, whether it is its creation,
 whether updates tell of the payment, whether it reads, its group, whether it brings something, and what.
 """
-_Known: TypeAlias = tuple[int, _Element | None]
+_TimedElement: TypeAlias = tuple[int, _Element | None]
 """When (µs) a payment happened, and what it brought."""
 
 
@@ -99,7 +99,7 @@ def brought_rows(
 
 
 def _brought_keys(history: History, translation: Translation) -> list[exp.Expression]:
-    return [_said(key, translation) for key in history.keys]
+    return [_translate_integer(key, translation) for key in history.keys]
 
 
 def _brought_element(
@@ -109,15 +109,19 @@ def _brought_element(
     series, looks_at_all = history.series, history.function in ("any", "all")
     # `any` and `all` look at what the test gives of each record.
     test, value = (None, series.where) if looks_at_all else (series.where, series.value)
-    said = exp.true() if value is None else _said(value, translation)
-    tests = [] if test is None else [sql_call("coalesce", _said(test, translation), exp.false())]
+    said = exp.true() if value is None else _translate_integer(value, translation)
+    tests = (
+        []
+        if test is None
+        else [sql_call("coalesce", _translate_integer(test, translation), exp.false())]
+    )
     if value is not None and not looks_at_all:
         tests.append(sql_is_there(said.copy()))
     brings = sql_join(exp.And, tests) if tests else exp.true()
     return brings, said, t.Boolean() if value is None else value.type
 
 
-def _said(node: Expression, translation: Translation) -> exp.Expression:
+def _translate_integer(node: Expression, translation: Translation) -> exp.Expression:
     said = translation.say(node)
     if not isinstance(node.type, t.Number) or node.type.scale is None:
         return said.value
@@ -186,7 +190,7 @@ class _CountedSeries:
         self._earlier = {at: self._series.reader(each) for at, each in own if each.earlier}
         self._readers = {at: self._series.reader(each) for at, each in own if not each.earlier}
         # What payments brought that updates tell of, while a window reaches them.
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, _TimedElement] = {}
 
     def count(self, rows: Iterable[_Row]) -> dict[int, list[Value | None]]:
         """What the rows that are read find in each window, by the window's index."""

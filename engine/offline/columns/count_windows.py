@@ -101,7 +101,7 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
                     windows, exported, Path(folder), _processes(windows, exported)
                 )
             ]
-        for done, _ in enumerate(_performed(parts), start=1):
+        for done, _ in enumerate(_perform(parts), start=1):
             progress(done / len(parts))
         return join_parts(parts, tables)
 
@@ -270,7 +270,7 @@ def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
     return f"hash({', '.join(said)})" if said else None
 
 
-def _performed(parts: Sequence[WindowsPart]) -> Iterator[None]:
+def _perform(parts: Sequence[WindowsPart]) -> Iterator[None]:
     """Counts the first part of each here, and the others in processes that take long to start."""
     shares: defaultdict[int, list[WindowsPart]] = defaultdict(list)
     for part in parts:

@@ -78,7 +78,7 @@ def open_export(
                 _make_view(tables, table, files)
             for whole in ("windows", "lists", "changes"):
                 _make_view(tables, whole, [str(whole_file(target, whole, name))])
-            changes = tuple(_recorded(tables))
+            changes = tuple(_recorded_changes(tables))
             state = fold_changes(Configuration(), changes)
             begins = None
             if progress.parts:
@@ -103,7 +103,7 @@ def _make_view(tables: Any, table: str, files: list[str]) -> None:
         tables.read_parquet(files, union_by_name=True).create_view(table)
 
 
-def _recorded(tables: Any) -> Iterator[RecordedChange]:
+def _recorded_changes(tables: Any) -> Iterator[RecordedChange]:
     rows = tables.execute(_CHANGES).fetchall()
     return recorded_changes(
         Entry(sequence, NUMBER, Kind.CHANGE, "", arrived, 0, change.encode())

@@ -105,7 +105,7 @@ def compare_on_spark(
             values = read.groupBy("place").applyInArrow(_counting(counted_by), _SENT)
             counted = values if counted is None else counted.unionAll(values)
         decided = (
-            tasks(days).mapInArrow(partial(_each_day, _decided, asked), _SENT)
+            tasks(days).mapInArrow(partial(_each_day, _decide, asked), _SENT)
             if counted is None
             else counted.groupBy("place").applyInArrow(_deciding(asked), _SENT)
         )
@@ -146,13 +146,13 @@ def _sent(place: int, sent: bytes) -> Any:
     return pa.table({"place": pa.array([place], pa.int64()), "sent": pa.array([sent], pa.binary())})
 
 
-def _opened(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
+def _open_day(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
     return open_export(asked.target, asked.account, day * DAY, day * DAY)
 
 
 def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
     """The indexes of the windows that not every payment of the day read, with nothing."""
-    with _opened(asked, day) as exported:
+    with _open_day(asked, day) as exported:
         rows = rows_asked(asked, exported)
         make_concerned(rows)
         return [(index, b"") for index in lacking_windows(rows)]
@@ -162,20 +162,22 @@ def happened_in_day(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
     """What happened to the payments of a day, to each task that counts some of them."""
     asked = parts[0].asked
     plan = plan_of(asked)
-    with _opened(asked, day) as exported:
+    with _open_day(asked, day) as exported:
         tables = exported.tables
         make_happened(tables, plan, start_of(asked, plan))
         tables.execute("CREATE TABLE told AS FROM happened")
         for part in parts:
             # A span begins with what its windows reach before it.
-            make_told = f"CREATE OR REPLACE VIEW happened AS FROM told WHERE {_since(part.span)}"
+            make_told = (
+                f"CREATE OR REPLACE VIEW happened AS FROM told WHERE {_span_condition(part.span)}"
+            )
             tables.execute(make_told)
             rows = tables.sql(part_rows(part, plan, tables)).to_arrow_table()
             if rows.num_rows:
-                yield part.number, _packed(rows)
+                yield part.number, _pack(rows)
 
 
-def _since(span: CountedSpan) -> str:
+def _span_condition(span: CountedSpan) -> str:
     return f"came >= {span.begin - TIME_TO_ARRIVAL} AND happened_at >= {span.begin}"
 
 
@@ -201,7 +203,7 @@ def count_sent(part: WindowsPart, told: Any) -> Any:
     with open_history(asked, part.span.begin) as exported:
         tables = exported.tables
         facts = make_happened(tables, plan, part.span.begin)
-        _put_table(tables, "told", _unpacked(told.column("sent").to_pylist()))
+        _put_table(tables, "told", _unpack(told.column("sent").to_pylist()))
         tables.execute("SET threads = 1")
         rows = list(count_rows(part, plan, exported, facts, "SELECT * FROM told"))
         found = pa.concat_tables(
@@ -210,7 +212,7 @@ def count_sent(part: WindowsPart, told: Any) -> Any:
         )
         return pa.concat_tables(
             [
-                _sent(number, _packed(values))
+                _sent(number, _pack(values))
                 for number, values in _by_days(exported, found)
                 if values.num_rows
             ]
@@ -232,16 +234,16 @@ def _by_days(exported: ExportedHistory, values: Any) -> Iterator[tuple[int, Any]
         yield day_number(name), exported.tables.sql(of_part).to_arrow_table()
 
 
-def _decided(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+def _decide(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
     return [(day, decide_day(asked, day, ()))]
 
 
 def decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes:
     """What would change of a day, whose payments read what was `counted`."""
     read: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
-    for values in _unpacked(counted):
+    for values in _unpack(counted):
         read[tuple(values.column_names)].append(values)
-    with _opened(asked, day) as exported:
+    with _open_day(asked, day) as exported:
         rows = rows_asked(asked, exported)
         facts = make_concerned(rows)
         tables: dict[int, str] = {}
@@ -291,12 +293,12 @@ def _put_table(tables: Any, name: str, parts: Sequence[Any]) -> None:
     tables.unregister("sent")
 
 
-def _packed(table: Any) -> bytes:
+def _pack(table: Any) -> bytes:
     into = pa.BufferOutputStream()
     with pa.ipc.new_stream(into, table.schema) as stream:
         stream.write_table(table)
     return bytes(into.getvalue())
 
 
-def _unpacked(sent: Iterable[bytes]) -> list[Any]:
+def _unpack(sent: Iterable[bytes]) -> list[Any]:
     return [pa.ipc.open_stream(each).read_all() for each in sent]

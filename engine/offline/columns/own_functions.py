@@ -42,7 +42,7 @@ def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
 
 def _make_called(tables: Any, said: exp.Expression) -> None:
     called = {each.name for each in said.find_all(exp.Anonymous)}
-    wanted = {name: own for name, own in _OWN.items() if name in called}
+    wanted = {name: own for name, own in _FUNCTIONS.items() if name in called}
     if not wanted:
         return
     there = {name for (name,) in tables.execute(_THERE).fetchall()}
@@ -83,7 +83,7 @@ def _ip_network(address: bytes, bits: int, bits6: int) -> str:
     return functions.ip_network(int.from_bytes(address), bits, bits6)
 
 
-def _rounded(value: float, decimals: int) -> int | None:
+def _round(value: float, decimals: int) -> int | None:
     whole = functions.rounded(value, decimals)
     return whole if abs(whole) < functions.LIMIT else None
 
@@ -114,7 +114,7 @@ def _entry_count(metadata: str, keys: Sequence[str]) -> int | None:
     return None if entries is None else len(entries)
 
 
-def _among(metadata: str, keys: Sequence[str], wanted: str | bool) -> bool | None:
+def _is_among(metadata: str, keys: Sequence[str], wanted: str | bool) -> bool | None:
     entries = _entries(metadata, keys)
     return None if entries is None else functions.among(entries, wanted)
 
@@ -140,7 +140,7 @@ def _mean(values: Sequence[int | None], scale: int) -> float | None:
 
 _TEXT, _METADATA = ("VARCHAR",), ("VARCHAR", "VARCHAR[]")
 _THERE = "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'own_')"
-_OWN: Mapping[str, OwnFunction] = {
+_FUNCTIONS: Mapping[str, OwnFunction] = {
     "own_entropy": OwnFunction(_TEXT, "DOUBLE", functions.entropy),
     "own_lower": OwnFunction(_TEXT, "VARCHAR", functions.lower),
     "own_upper": OwnFunction(_TEXT, "VARCHAR", functions.upper),
@@ -155,13 +155,13 @@ _OWN: Mapping[str, OwnFunction] = {
         ("BIGINT", "VARCHAR"), "VARCHAR", lambda at, zone: functions.weekday(at, _zone(zone))
     ),
     "own_ip_network": OwnFunction(("BLOB", "BIGINT", "BIGINT"), "VARCHAR", _ip_network),
-    "own_rounded": OwnFunction(("DOUBLE", "BIGINT"), "HUGEINT", _rounded),
+    "own_rounded": OwnFunction(("DOUBLE", "BIGINT"), "HUGEINT", _round),
     "own_double": OwnFunction(("HUGEINT", "BIGINT"), "DOUBLE", _double),
     "own_entry": OwnFunction(("DOUBLE",), "BIGINT", _entry),
     "own_metadata_number": OwnFunction(_METADATA, "BIGINT", _metadata_number),
     "own_entry_count": OwnFunction(_METADATA, "BIGINT", _entry_count),
-    "own_text_among": OwnFunction((*_METADATA, "VARCHAR"), "BOOLEAN", _among),
-    "own_truth_among": OwnFunction((*_METADATA, "BOOLEAN"), "BOOLEAN", _among),
+    "own_text_among": OwnFunction((*_METADATA, "VARCHAR"), "BOOLEAN", _is_among),
+    "own_truth_among": OwnFunction((*_METADATA, "BOOLEAN"), "BOOLEAN", _is_among),
     "own_decimal_among": OwnFunction((*_METADATA, "HUGEINT", "BIGINT"), "BOOLEAN", _decimal_among),
     "own_double_among": OwnFunction((*_METADATA, "DOUBLE"), "BOOLEAN", _double_among),
     "own_total": OwnFunction(("DOUBLE[]",), "DOUBLE", _total),

@@ -97,7 +97,7 @@ class RecordedLists:
         entries = self._entries_of(name)
 
         def holds(value: Any, sequence: int, at: int) -> bool:
-            return entries.find(_carried(spec, value), sequence, at) is not None
+            return entries.find(_decode_value(spec, value), sequence, at) is not None
 
         return self._make(own, spec, "BOOLEAN", holds)
 
@@ -111,7 +111,7 @@ class RecordedLists:
         entries = self._entries_of(name)
 
         def value_of(key: Any, sequence: int, at: int) -> Any:
-            found = entries.find(_carried(spec, key), sequence, at)
+            found = entries.find(_decode_value(spec, key), sequence, at)
             value: Any = None if found is None else found.columns[place]
             return value.to_bytes(IP_BITS // 8) if kind == "ip" and value is not None else value
 
@@ -145,7 +145,7 @@ def _key_type(spec: Spec) -> str:
     return "HUGEINT" if spec == ListSpec("number") else "VARCHAR"
 
 
-def _carried(spec: Spec, value: Any) -> Value:
+def _decode_value(spec: Spec, value: Any) -> Value:
     if lookup_of(spec) == "network":
         return int.from_bytes(value)
     return int(value) if spec == ListSpec("number") else str(value)

@@ -38,7 +38,7 @@ def sql_fold(
     """The aggregate; `where` and `value` are said of each element."""
     if node.function in ("any", "all"):
         met = of_each(elements, exp.true() if where is None else where)
-        return SqlValue(_decided(met, node.function == "any"))
+        return SqlValue(_fold_booleans(met, node.function == "any"))
     kept = elements if where is None else sql_call("list_filter", elements, _lambda(where))
     if value is None:
         return SqlValue(sql_call("len", kept), MAX_TRANSACTIONS)
@@ -50,7 +50,7 @@ def sql_fold(
     return _of_values(node, node.value, SqlValue(of_each(kept, said), value.largest))
 
 
-def _decided(met: exp.Expression, decisive: bool) -> exp.Expression:
+def _fold_booleans(met: exp.Expression, decisive: bool) -> exp.Expression:
     """Whether one is `decisive`; missing where none is and one is missing."""
     is_decided = exp.If(
         this=sql_call("list_contains", met, sql_literal(decisive)), true=sql_literal(decisive)

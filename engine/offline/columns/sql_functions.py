@@ -68,7 +68,8 @@ def number_of_text(text: exp.Expression) -> exp.Expression:
         return own_call("number", text)
     digits = exp.TryCast(this=text.copy(), to=exp.DataType.build("DECIMAL(18, 6)"))
     plain = exp.If(
-        this=_matches_whole(text, _PLAIN_NUMBER), true=exp.cast(_scaled(digits), "BIGINT")
+        this=_matches_whole(text, _PLAIN_NUMBER),
+        true=exp.cast(_at_metadata_scale(digits), "BIGINT"),
     )
     perhaps = exp.If(
         this=_matches_whole(text.copy(), _PERHAPS_NUMBER), true=own_call("number", text.copy())
@@ -91,10 +92,10 @@ def text_matches(text: exp.Expression, pattern: str, ignore_case: bool) -> exp.E
 def number_of_entry(text: exp.Expression) -> exp.Expression:
     """The text of a list's entry as a number of scale 6; missing for entries of other lists."""
     digits = exp.TryCast(this=text, to=exp.DataType.build("DECIMAL(24, 6)"))
-    return exp.cast(_scaled(digits), "HUGEINT")
+    return exp.cast(_at_metadata_scale(digits), "HUGEINT")
 
 
-def _scaled(digits: exp.Expression) -> exp.Expression:
+def _at_metadata_scale(digits: exp.Expression) -> exp.Expression:
     # `exp.cast` would leave one decimal of two away.
     wide = exp.Cast(this=digits, to=exp.DataType.build("DECIMAL(38, 6)"))
     return sql_binary(exp.Mul, wide, exp.Literal.number(10**t.METADATA_SCALE))

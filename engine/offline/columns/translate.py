@@ -224,10 +224,10 @@ class Translation:
     ) -> SqlValue:
         match node:
             case p.Fact():
-                return _named(node, self._column(node.path))
+                return _column_value(node, self._column(node.path))
             case p.ElementFact():
                 named = carried_fact(self.vocabulary.transaction[".".join(node.path)], ELEMENT)
-                return _named(node, exp.paren(exp.maybe_parse(named, dialect=DIALECT)))
+                return _column_value(node, exp.paren(exp.maybe_parse(named, dialect=DIALECT)))
             case p.HeaderFact():
                 headers = self._column((node.side, "headers"))
                 return SqlValue(functions.header_of(headers, node.name))
@@ -330,7 +330,7 @@ def _by_situation(known: Sequence[Any], said: Callable[[Any], exp.Expression]) -
     return exp.Case(ifs=arms)
 
 
-def _named(node: p.Fact | p.ElementFact, column: exp.Expression) -> SqlValue:
+def _column_value(node: p.Fact | p.ElementFact, column: exp.Expression) -> SqlValue:
     match node.type:
         case t.Number(scale=int()):
             return SqlValue(column, magnitude(node))

@@ -70,17 +70,17 @@ def _done(job: JobCall, output: BinaryIO) -> bytes:
     progress = _SentProgress(output)
     try:
         signal.setitimer(signal.ITIMER_PROF, job.seconds)
-        return _packed(JobWord("found", job.work(progress, *job.given)))
+        return _pack(JobWord("found", job.work(progress, *job.given)))
     except _SlowJob:
-        return _packed(JobWord("slow"))
+        return _pack(JobWord("slow"))
     except Refused as refused:
-        return _packed(JobWord("refused", tuple(refused.violations)))
+        return _pack(JobWord("refused", tuple(refused.violations)))
     except MemoryError:
-        return _packed(JobWord("memory"))
+        return _pack(JobWord("memory"))
     except Exception:
         # Whatever it is, who asked must hear of it.
         traceback.print_exc(file=sys.stderr)
-        return _packed(JobWord("failed"))
+        return _pack(JobWord("failed"))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -95,10 +95,10 @@ class _SentProgress:
     def __call__(self, share: float, /) -> None:
         if share >= self._told + _LEAST_STEP:
             self._told = share
-            _send(self._output, _packed(JobWord("progress", share)))
+            _send(self._output, _pack(JobWord("progress", share)))
 
     def show(self, found: Any, /) -> None:
-        _send(self._output, _packed(JobWord("shown", found)))
+        _send(self._output, _pack(JobWord("shown", found)))
 
 
 class _SlowJob(BaseException):
@@ -109,7 +109,7 @@ def _stop_slow(_signal: int, _frame: object) -> None:
     raise _SlowJob
 
 
-def _packed(told: JobWord) -> bytes:
+def _pack(told: JobWord) -> bytes:
     return pickle.dumps(tuple(told))
 
 

@@ -91,7 +91,7 @@ def encode_double(encoder: Encoder, term: SmtTerm) -> SmtTerm:
         constant = double(Decimal(term.value.as_long()).scaleb(-scale))
         return SmtTerm(term.there, real(constant), t.Number(None))
     exact = z3.ToReal(term.value) / 10**scale
-    return _near(encoder, f"double{scale}", [term], exact, double)
+    return _rounded_double(encoder, f"double{scale}", [term], exact, double)
 
 
 def encode_round(encoder: Encoder, given: SmtTerm, kind: t.Number) -> SmtTerm:
@@ -139,7 +139,7 @@ def _of_doubles(encoder: Encoder, node: p.Arithmetic, left: SmtTerm, right: SmtT
         case "/":
             exact = a.value / b.value
             a = SmtTerm(all_of([a.there, b.there, b.value != 0]), a.value, a.type)
-    return _near(
+    return _rounded_double(
         encoder,
         f"double{node.operator}",
         [a, b],
@@ -148,7 +148,7 @@ def _of_doubles(encoder: Encoder, node: p.Arithmetic, left: SmtTerm, right: SmtT
     )
 
 
-def _near(
+def _rounded_double(
     encoder: Encoder, name: str, arguments: Sequence[SmtTerm], exact: Formula, compute: Compute
 ) -> SmtTerm:
     """A double that lies within its rounding of the exact value."""

@@ -52,12 +52,12 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
     if node.function in (*_COUNTS, "age", "interval", "since", "streak"):
         yield z3.Implies(there, value >= 0)
     if node.function == "streak" and not node.earlier:
-        [(counts, _)] = _own(node, program)
+        [(counts, _)] = _own_elements(node, program)
         yield z3.Implies(there, counts == (value >= 1))
     if node.earlier or node.over is None or node.series.collection == "events":
         return
     try:
-        own = list(_own(node, program))
+        own = list(_own_elements(node, program))
     except UnsayableError:
         return
     match node.function:
@@ -86,7 +86,9 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
             pass
 
 
-def _own(node: p.History, program: EncodedProgram) -> Iterator[tuple[Formula, SmtTerm | None]]:
+def _own_elements(
+    node: p.History, program: EncodedProgram
+) -> Iterator[tuple[Formula, SmtTerm | None]]:
     """What the payment itself brings: whether it counts, and its value."""
     series = node.series
     if series.collection == "payments":
@@ -180,7 +182,7 @@ def _without_the_payment(
         return
     both = z3.And(term.there, earlier.there)
     try:
-        own = z3.Sum([z3.If(counts, 1, 0) for counts, _ in _own(node, program)])
+        own = z3.Sum([z3.If(counts, 1, 0) for counts, _ in _own_elements(node, program)])
     except UnsayableError:
         return
     if node.function == "count":

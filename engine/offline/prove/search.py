@@ -100,7 +100,7 @@ class _Search:
         time that it is asked."""
         pins: list[Formula] = []
         while True:
-            model = self._near(goals, pins, work)
+            model = self._find_assignment(goals, pins, work)
             if model is None:
                 return None
             reader = WitnessReader(model)
@@ -118,7 +118,7 @@ class _Search:
             if self._corrected > _CORRECTIONS:
                 raise NotProvedError(reason)
 
-    def _near(self, goals: Sequence[Formula], pins: Sequence[Formula], work: int) -> Any:
+    def _find_assignment(self, goals: Sequence[Formula], pins: Sequence[Formula], work: int) -> Any:
         """An assignment, at the point that was just corrected if there is one."""
         if pins:
             try:

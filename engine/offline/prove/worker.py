@@ -87,7 +87,7 @@ def _serve(pipe: Connection) -> None:
             theirs.close()
             with ours:
                 heard = wait([pipe, ours], seconds * _PATIENCE * _STALLED)
-                found = _received(ours) if ours in heard else None
+                found = _receive(ours) if ours in heard else None
             os.kill(copy, signal.SIGKILL)
             os.waitpid(copy, 0)
             if pipe in heard:
@@ -106,7 +106,7 @@ def _answer(
         pipe.send(error)
 
 
-def _received(pipe: Connection) -> Any:
+def _receive(pipe: Connection) -> Any:
     """None when the copy ended without an answer."""
     try:
         return pipe.recv()

@@ -88,7 +88,7 @@ def _count(unit: Unit, loop: Loop) -> Code:
     return Code(code.name(count))
 
 
-def _there(unit: Unit, loop: Loop) -> tuple[Loop, ast.expr]:
+def _require_value(unit: Unit, loop: Loop) -> tuple[Loop, ast.expr]:
     """The loop with the test that the value is there, and the value."""
     assert loop.value is not None
     value = unit.require(loop.value)
@@ -97,7 +97,7 @@ def _there(unit: Unit, loop: Loop) -> tuple[Loop, ast.expr]:
 
 def _total(unit: Unit, node: p.Fold, loop: Loop) -> Code:
     assert node.value is not None
-    loop, value = _there(unit, loop)
+    loop, value = _require_value(unit, loop)
     scale = numbers.scale_of(node.value)
     total, count = unit.fresh("total"), unit.fresh("count")
     if scale is None:
@@ -128,14 +128,14 @@ def _collect(
 
 
 def _distinct(unit: Unit, loop: Loop) -> Code:
-    loop, value = _there(unit, loop)
+    loop, value = _require_value(unit, loop)
     seen = unit.fresh("seen")
     _run(unit, loop, _collect(unit, seen, value, "add", code.call("set")))
     return Code(code.call("len", code.name(seen)))
 
 
 def _extreme(unit: Unit, function: str, loop: Loop) -> Code:
-    loop, value = _there(unit, loop)
+    loop, value = _require_value(unit, loop)
     best, one = unit.fresh("best"), unit.fresh("v")
     unit.body.append(code.assign(best, code.NONE_NODE))
     sign = "<" if function == "min" else ">"

@@ -180,17 +180,17 @@ def curve(unit: Unit, node: p.Curve, value: Code) -> Code:
     value = unit.require(value)
     scale = common_scale((node.value, *node.bounds))
     found = at_scale(unit, value, scale_of(node.value), scale)
-    bounds = tuple(_carried(unit, each, scale) for each in node.bounds)
-    amounts = tuple(_carried(unit, each, None) for each in node.amounts)
+    bounds = tuple(_constant_at_scale(unit, each, scale) for each in node.bounds)
+    amounts = tuple(_constant_at_scale(unit, each, None) for each in node.amounts)
     place = code.call("bisect_right", code.constant(bounds), found.result)
     adds = ast.Subscript(code.constant(amounts), place, ast.Load())
     if node.absent is None:
         return Code(adds, found.needs)
-    absent = code.constant(_carried(unit, node.absent, None))
+    absent = code.constant(_constant_at_scale(unit, node.absent, None))
     return Code(code.either_value(code.both(found.needs), adds, absent))
 
 
-def _carried(unit: Unit, constant: p.Constant, wanted: int | None) -> Any:
+def _constant_at_scale(unit: Unit, constant: p.Constant, wanted: int | None) -> Any:
     """The value of a constant as it is carried with the scale `wanted`."""
     found = at_scale(unit, Code(code.constant(constant.value)), scale_of(constant), wanted)
     assert isinstance(found.result, ast.Constant)

@@ -131,11 +131,11 @@ def slow_body(seconds: float) -> Problem:
     )
 
 
-def unavailable(message: str, retry_after: int = 1) -> Problem:
+def unavailable(message: str) -> Problem:
     return Problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
         [Violation("body", "unavailable", message)],
-        [(b"retry-after", str(retry_after).encode())],
+        [(b"retry-after", b"1")],
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.velocity.contract import LATE, Observation, Read, Record, SeriesPlan, State
+from tollkeeper.engine.velocity.contract import Observation, Read, Record, SeriesPlan, State
 from tollkeeper.engine.velocity.windows import Windows
 
 TEST_ACCOUNT = 1
@@ -134,12 +134,9 @@ def replay_live(
     return replay(history, create, update, occur, update)
 
 
-def empty_windows(plans: Sequence[SeriesPlan], late: int = LATE) -> Windows:
-    """Empty windows in memory for these series, without a cap.
-
-    `late` (µs) is how far behind the latest arrival a record's event time may be.
-    """
-    windows = Windows(cap=sys.maxsize, total_cap=sys.maxsize, late=late)
+def empty_windows(plans: Sequence[SeriesPlan]) -> Windows:
+    """Empty windows in memory for these series, without a cap."""
+    windows = Windows(cap=sys.maxsize, total_cap=sys.maxsize)
     finish(windows.seal(finish(windows.add(TEST_ACCOUNT, plans))))
     return windows
 

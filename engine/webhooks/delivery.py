@@ -72,16 +72,15 @@ class _Round:
     engine: Engine
     pool: httpcore.AsyncConnectionPool
     tell: Tell
-    timeout_s: float
     sending: dict[tuple[int, str], asyncio.Task[None]] = field(default_factory=dict)
     failures: dict[tuple[int, str], int] = field(default_factory=dict)
     rests: dict[tuple[int, str], int] = field(default_factory=dict)
 
 
-async def deliver(engine: Engine, tell: Tell, timeout_s: float = TIMEOUT_S) -> None:
+async def deliver(engine: Engine, tell: Tell) -> None:
     """Send what is due, until cancelled; nothing that goes wrong with a receiver ends it."""
     async with connections(engine.reach) as pool:
-        under_way = _Round(engine, pool, tell, timeout_s)
+        under_way = _Round(engine, pool, tell)
         trimming = asyncio.create_task(_keep_trimmed(engine))
         is_held_up = False
         try:
@@ -104,19 +103,14 @@ async def deliver(engine: Engine, tell: Tell, timeout_s: float = TIMEOUT_S) -> N
 
 
 async def send_sample(
-    reach: Reach,
-    url: str,
-    secrets: Sequence[str],
-    body: bytes,
-    now: int,
-    timeout_s: float = TIMEOUT_S,
+    reach: Reach, url: str, secrets: Sequence[str], body: bytes, now: int
 ) -> tuple[int | None, str | None]:
     """Send a sample notice; returns the response's status, or what went wrong. `now` in µs.
 
     It is sent once, at once, and not stored.
     """
     async with connections(reach) as pool:
-        return await _post(pool, url, secrets, SAMPLE_ID, body, now, timeout_s)
+        return await _post(pool, url, secrets, SAMPLE_ID, body, now)
 
 
 async def _look(under_way: _Round) -> None:
@@ -189,9 +183,7 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
     began = engine.clock()
     secrets = opened_secrets(engine.folder_key, due.account, webhook, began)
     body = under_way.tell(engine.folder_key, told)
-    status, error = await _post(
-        under_way.pool, due.url, secrets, due.id, body, began, under_way.timeout_s
-    )
+    status, error = await _post(under_way.pool, due.url, secrets, due.id, body, began)
     now = engine.clock()
     taken = status is not None and 200 <= status < 300
     return replace(
@@ -221,7 +213,6 @@ async def _post(
     delivery_id: str,
     body: bytes,
     now: int,
-    timeout_s: float,
 ) -> tuple[int | None, str | None]:
     """The status that the receiver answered, or what went wrong."""
     if not secrets:
@@ -235,12 +226,12 @@ async def _post(
         ("toll-signature", webhook_signature(secrets, now // SECOND, body)),
     ]
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(TIMEOUT_S):
             async with pool.stream("POST", url, headers=headers, content=body) as answer:
                 await _read_over(answer)
                 return answer.status, None
     except TimeoutError:
-        return None, f"no answer within {timeout_s:g} seconds"
+        return None, f"no answer within {TIMEOUT_S:g} seconds"
     except Exception as error:  # whatever a receiver brings about, it is shown and tried again
         return None, (str(error) or type(error).__name__)[:200]
 

@@ -36,7 +36,8 @@ class Missing:
     def negations(
         self, node: p.Expression, there: frozenset[Hashable] = frozenset()
     ) -> Iterator[tuple[p.Expression, p.Expression]]:
-        """Each negation with the first value in it that can be missing; `there` are known not to be.
+        """Each negation with the first value in it that can be missing; `there` are known not to
+        be.
 
         A negation is `not …`, `… not in …` and `!=` against a value as written.
         """

@@ -1,5 +1,5 @@
-"""What the prover finds of a rule when it is saved: conditions that are never reached, promises that
-can be broken. It runs as `toll prove` does, in a process that is killed at the next edit.
+"""What the prover finds of a rule when it is saved: conditions that are never reached, promises
+that can be broken. It runs as `toll prove` does, in a process that is killed at the next edit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Windows whose keys, tests and values SQL says, counted from columns.
 
-What payments bring to a series is asked of all of them at once. The series are those that count live,
-and hear of it in the same order.
+What payments bring to a series is asked of all of them at once. The series are those that count
+live, and hear of it in the same order.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -38,8 +38,9 @@ from tollkeeper.grammar.program import Expression, History, Rule, Scorecard, Val
 _SHARED = ("came", "at", "payment", "is_new", "is_told", "is_read")
 _Element: TypeAlias = tuple[Any, Any]
 _Row: TypeAlias = tuple[int, int, int, bool, bool, bool, Any, bool, Any]
-"""When (µs) it arrived and when the payment happened, the payment's number, whether it is its creation,
-whether updates tell of the payment, whether it reads, its group, whether it brings something, and what.
+"""When (µs) it arrived and when the payment happened, the payment's number, whether it is its
+creation, whether updates tell of the payment, whether it reads, its group, whether it brings
+something, and what.
 """
 _TimedElement: TypeAlias = tuple[int, _Element | None]
 """When (µs) a payment happened, and what it brought."""
@@ -57,8 +58,8 @@ class BroughtElement:
 
 @dataclass(frozen=True, slots=True)
 class BroughtRows:
-    """What rows of `happened` bring to series with the same `keys`; `guards` says in SQL whether that
-    is exact of all of them.
+    """What rows of `happened` bring to series with the same `keys`; `guards` says in SQL whether
+    that is exact of all of them.
     """
 
     keys: tuple[str, ...]

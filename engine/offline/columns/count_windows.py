@@ -62,8 +62,8 @@ _HOT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class WindowsAsked:
-    """The windows of `indexes` among those that a program reads, for payments that arrived from `since`
-    (µs) on; `late` (µs) is how far behind the latest arrival the service counts a payment.
+    """The windows of `indexes` among those that a program reads, for payments that arrived from
+    `since` (µs) on; `late` (µs) is how far behind the latest arrival the service counts a payment.
     """
 
     target: Path
@@ -115,8 +115,8 @@ def _processes(asked: WindowsAsked, exported: ExportedHistory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CountedSpan:
-    """Payments of the sequence numbers from `first` on, and before `beyond`; what they read is counted
-    from event times `begin` (µs) on.
+    """Payments of the sequence numbers from `first` on, and before `beyond`; what they read is
+    counted from event times `begin` (µs) on.
     """
 
     first: int
@@ -126,8 +126,8 @@ class CountedSpan:
 
 @dataclass(frozen=True, slots=True)
 class WindowsPart:
-    """The payments of the span whose `key`, in SQL, falls into the `number`th of `parts`; without a key
-    all of the span, which is the `number`th.
+    """The payments of the span whose `key`, in SQL, falls into the `number`th of `parts`; without a
+    key all of the span, which is the `number`th.
 
     What they read is put into `file`.
     """
@@ -191,8 +191,9 @@ def _has_hot_key(key: str, most: int, tables: Any) -> bool:
 
 
 def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
-    """Sequence numbers that share payments out to `most` spans, or to fewer: a span should last twice
-    as long as windows reach, so that about a third of what it counts is counted elsewhere, too.
+    """Sequence numbers that share payments out to `most` spans, or to fewer: a span should last
+    twice as long as windows reach, so that about a third of what it counts is counted elsewhere,
+    too.
     """
     reach = plan_of(asked).reach
     query = f"SELECT max(came) - min(came) FROM happened WHERE {_READS.format(since=asked.since)}"

@@ -38,8 +38,8 @@ _FIRST_ARRIVAL = "SELECT epoch_us(min(arrived)) FROM read_parquet(?)"
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
     """`tables` has a view for each table of the account, `changes` are what was configured, `lists`
-    its lists and tables. `progress` says how far the export came, `parts` are those that `tables` has;
-    `begins` (µs) is when the first payment that was exported arrived.
+    its lists and tables. `progress` says how far the export came, `parts` are those that `tables`
+    has; `begins` (µs) is when the first payment that was exported arrived.
     """
 
     tables: Any

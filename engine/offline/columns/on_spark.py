@@ -1,9 +1,11 @@
-"""A backtest over an export on Spark: what one machine does with all of history, done with parts of it.
+"""A backtest over an export on Spark: what one machine does with all of history, done with parts of
+it.
 
-A day's files are read by one task, and what happened goes to the task that counts the keys concerned;
-what is read there goes back to the task that decides about the day. Between tasks rows travel as
-Arrow in bytes, which Spark doesn't look into; in a task they are counted and decided by the code that
-does it on one machine. Each worker needs this package, and the export under the same path.
+A day's files are read by one task, and what happened goes to the task that counts the keys
+concerned; what is read there goes back to the task that decides about the day. Between tasks rows
+travel as Arrow in bytes, which Spark doesn't look into; in a task they are counted and decided by
+the code that does it on one machine. Each worker needs this package, and the export under the same
+path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The language's own functions, called by DuckDB over batches of Arrow where SQL says something else.
+"""The language's own functions, called by DuckDB over batches of Arrow where SQL says something
+else.
 
-Values are carried as `grammar/types.py` says, an address as its 16 bytes; NULL among the arguments is
-NULL. Each is made known to a connection when an expression of SQL first calls it.
+Values are carried as `grammar/types.py` says, an address as its 16 bytes; NULL among the arguments
+is NULL. Each is made known to a connection when an expression of SQL first calls it.
 """
 
 from __future__ import annotations

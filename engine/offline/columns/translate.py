@@ -1,10 +1,10 @@
 """Checked expressions as SQL that means exactly the same, or not at all.
 
-A value is carried as `grammar/types.py` says, an address as its 16 bytes; NULL is missing, and SQL's
-own three-valued logic is the language's. Where SQL and the language might differ, our own functions
-are called (`own_functions.py`), for the rows alone of which SQL isn't exact. Whole numbers stay below
-10 ** 38: what could leave that is refused (`NotExactError`). What holds of most data and not of all is
-a guard: a test that must not be false for any row.
+A value is carried as `grammar/types.py` says, an address as its 16 bytes; NULL is missing, and
+SQL's own three-valued logic is the language's. Where SQL and the language might differ, our own
+functions are called (`own_functions.py`), for the rows alone of which SQL isn't exact. Whole
+numbers stay below 10 ** 38: what could leave that is refused (`NotExactError`). What holds of most
+data and not of all is a guard: a test that must not be false for any row.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ _COMPARISONS: Mapping[str, type[exp.Binary]] = {
 
 @dataclass(slots=True)
 class Translation:
-    """What names mean in SQL: facts and aggregates by the columns of `seen`,
-    which also has `sequence`, `arrived` and `score`. `lists` are the account's, `settings` what was set
-    by the column `situation`; None and none where these columns are not known.
+    """What names mean in SQL: facts and aggregates by the columns of `seen`, which also has
+    `sequence`, `arrived` and `score`. `lists` are the account's, `settings` what was set by the
+    column `situation`; None and none where these columns are not known.
 
-    `guards` are those of the expressions that were said so far. `of_element` says that an expression
-    is one of a transaction.
+    `guards` are those of the expressions that were said so far. `of_element` says that an
+    expression is one of a transaction.
     """
 
     vocabulary: Vocabulary

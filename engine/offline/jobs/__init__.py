@@ -1,2 +1,1 @@
-"""Long or risky work beside the service: in processes of their own, within limits of time and
-memory."""
+"""Jobs: long or risky work in processes beside the service, with limits of time and memory."""

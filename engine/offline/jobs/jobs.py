@@ -1,8 +1,9 @@
-"""Run jobs in processes beside the service, so many at once in each lane, each account's turn by turn.
+"""Run jobs in processes beside the service: a bounded number at once in each lane, and an account's
+jobs one after another.
 
-Whoever asks for a brief job waits for it. What publishing works out has a lane of its own, in which
-nothing waits for an account's checks and figures. A long job is a run: it is started, asked how far it
-is, and ended. One of each kind goes on for an account at a time.
+The caller of a brief job waits for it. Publishing has a lane of its own, so that it does not wait
+for checks and figures. A long job is a run: it is started, polled for its progress, and ended. An
+account has one run of each kind at a time.
 """
 
 from __future__ import annotations
@@ -30,34 +31,33 @@ HearWord: TypeAlias = Callable[[JobWord], None]
 Lane: TypeAlias = Literal["brief", "publishing", "long"]
 
 LANES: Final[Mapping[Lane, int]] = {"brief": 2, "publishing": 1, "long": 1}
-"""How many jobs of each kind run at once."""
+"""How many jobs run at once in each lane."""
 MEGABYTES = 4096
-"""The most that a job's process may address."""
+"""The address space of a job's process in MiB."""
 LONG_SECONDS = 3600.0
-"""How long a run may compute."""
+"""The processor time (s) of a run."""
 BESIDE_SECONDS = 30.0
-"""How long what the engine has done beside it may compute."""
+"""The processor time (s) of work for publishing."""
 KEPT = 20
-"""So many runs of each kind are kept for an account, the newest; none beyond the service's end."""
+"""How many runs of each kind, the newest, are kept for an account until the service ends."""
 PATIENCE = 6
-"""How many times as long as it may compute a job may take on a machine that has others to serve."""
+"""A job may take this many times its processor time on the clock, as the machine is shared."""
 MOST_WAITING = 16
-"""So many jobs of one account may wait for their turn in a lane."""
+"""The most jobs of one account that may wait in a lane."""
 
 
 class JobExceededError(Exception):
-    """A job was ended because it computed for longer, or took more memory, than it may; the words say
-    which."""
+    """A job was ended because it exceeded its processor time or memory; the message says which."""
 
 
 class JobUnavailable(JournalError):  # noqa: N818 - named for what happened
-    """The job could not be run to its end, for no fault of its own."""
+    """The job could not be finished, for a reason outside of it."""
 
 
 class Jobs:
-    """Processes are started when they are wanted, and kept for the next job.
+    """Processes are started when needed and kept for the next job.
 
-    One that fails, is cancelled or exceeds a limit is killed with its process.
+    The process of a job that fails, is cancelled or exceeds a limit is killed.
     """
 
     def __init__(self, megabytes: int = MEGABYTES) -> None:
@@ -76,18 +76,18 @@ class Jobs:
         *given: P.args,
         **_none: P.kwargs,
     ) -> T:
-        """What `work` finds, one job of the account after another.
+        """Run `work` as a brief job; an account's jobs run one after another.
 
-        Raises `JobExceededError`, `JobUnavailable`, `Invalid` for what the job refuses.
+        Raises `JobExceededError`, `JobUnavailable`, and `Invalid` when the job raises it.
         """
         return cast("T", await self._take_turn("brief", account, JobCall(work, given, seconds)))
 
     async def beside(
         self, account: int, work: Callable[P, T], /, *given: P.args, **named: P.kwargs
     ) -> T:
-        """As `Engine.beside`, for a service: in a process, in the lane of publishing.
+        """`Engine.beside` for a service: run `work` in a process, in the lane of publishing.
 
-        Raises `Invalid` for a text that takes too much time or memory.
+        Raises `Invalid` for a text that needs too much time or memory.
         """
         call = JobCall(_without_progress, (partial(work, *given, **named),), BESIDE_SECONDS)
         try:
@@ -114,7 +114,7 @@ class Jobs:
         *given: P.args,
         **_none: P.kwargs,
     ) -> JobRun:
-        """Begins `work` for the run. Raises `Conflict` while another of its kind goes on."""
+        """Start `work` for the run. Raises `Conflict` while another run of its kind is going on."""
         runs = self._runs[account, run.kind]
         unfinished = next((each for each in runs if each.goes_on), None)
         if unfinished is not None:
@@ -135,7 +135,7 @@ class Jobs:
             run.state, run.reason = "failed", str(error)
 
     def runs(self, account: int, kind: RunKind) -> tuple[JobRun, ...]:
-        """The account's, newest first."""
+        """The account's runs, newest first."""
         return tuple(reversed(self._runs[account, kind]))
 
     def run(self, account: int, kind: RunKind, id_: str) -> JobRun:
@@ -146,7 +146,7 @@ class Jobs:
         raise NotFound("id", f"there is no {kind} `{id_}`")
 
     async def remove(self, account: int, kind: RunKind, id_: str) -> JobRun:
-        """Ends a run that goes on, and forgets it. Raises `NotFound`."""
+        """Delete a run, ending it if it is going on. Raises `NotFound`."""
         run = self.run(account, kind, id_)
         self._runs[account, kind].remove(run)
         await run.end()
@@ -169,7 +169,7 @@ class Jobs:
                 await process.kill()
                 raise
             if told.what in ("slow", "memory"):
-                # It may hold on to what it has.
+                # The process may keep the memory that it has.
                 await process.kill()
                 if told.what == "slow":
                     raise JobExceededError(f"it takes longer than {call.seconds:g} seconds")
@@ -189,7 +189,7 @@ class Jobs:
         return await _JobProcess.start(self._megabytes)
 
     async def close(self) -> None:
-        """Ends all runs and the processes; no brief job may be running."""
+        """End all runs and processes; no brief job may be running."""
         for runs in self._runs.values():
             for run in runs:
                 await run.end()
@@ -237,12 +237,12 @@ def _without_progress(_progress: Progress, work: Callable[[], T]) -> T:
 
 
 def _untold(_word: JobWord) -> None:
-    """Nobody hears what a brief job tells before its end."""
+    """Ignore a brief job's progress."""
 
 
 @asynccontextmanager
 async def open_jobs(megabytes: int = MEGABYTES) -> AsyncIterator[Jobs]:
-    """Jobs, for as long as this lasts."""
+    """Jobs whose processes end with the block."""
     jobs = Jobs(megabytes)
     try:
         yield jobs

@@ -1,9 +1,8 @@
 """The process that jobs run in: `python -m … MEGABYTES`.
 
-It reads length-prefixed pickles of `JobCall` from its standard input and writes `JobWord` to its
-standard output, of each job how far it is, what it shows before its end, and then what came of it. It
-runs at the lowest priority, and ends when its standard input does, also within a job: the service's
-end leaves nothing running.
+It reads length-prefixed pickles of `JobCall` from its standard input, and writes `JobWord`s to its
+standard output: a job's progress, partial results, and its result. It runs at the lowest priority
+and ends when its standard input closes, even during a job, so that nothing outlives the service.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 from tollkeeper.engine.registry.errors import Refused
 
 LENGTH_BYTES = 4
-"""How many bytes, the most significant first, tell the length of a message."""
+"""The bytes of a message's length, big-endian."""
 _NICENESS = 15
 _LEAST_STEP = 0.005
 
 
 class JobCall(NamedTuple):
-    """A job: `work(progress, *given)`, in so many `seconds` of computing; the function stands in a
+    """A job: `work(progress, *given)` within `seconds` of processor time; `work` is a function of a
     module."""
 
     work: Callable[..., Any]
@@ -37,20 +36,19 @@ class JobCall(NamedTuple):
 
 
 class JobWord(NamedTuple):
-    """What a job says: the share that is done, what it shows of what it finds, what it found, the
-    violations for which it was refused, or, without `value`, that it needed too much time or memory,
-    or failed."""
+    """A message of a job: the share done, a partial result, its result, the violations for which it
+    was refused; or, without a `value`, that it exceeded its time or memory, or failed."""
 
     what: Literal["progress", "shown", "found", "refused", "slow", "memory", "failed"]
     value: Any = None
 
 
 def main(megabytes: int) -> None:
-    """Until standard input ends."""
+    """Run jobs until standard input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-    # What a job prints must not stand among the answers.
+    # A job's own output must not get between the messages.
     output, sys.stdout = sys.stdout.buffer, sys.stderr
     signal.signal(signal.SIGPROF, _stop_slow)
     jobs: SimpleQueue[JobCall] = SimpleQueue()
@@ -66,7 +64,7 @@ def _read_jobs(source: BinaryIO, jobs: SimpleQueue[JobCall]) -> None:
 
 
 def _done(job: JobCall, output: BinaryIO) -> bytes:
-    """The last word of a job, which is what can't be carried too."""
+    """Run a job; returns its last message, also when its result can't be pickled."""
     progress = _SentProgress(output)
     try:
         signal.setitimer(signal.ITIMER_PROF, job.seconds)
@@ -78,7 +76,7 @@ def _done(job: JobCall, output: BinaryIO) -> bytes:
     except MemoryError:
         return _pack(JobWord("memory"))
     except Exception:
-        # Whatever it is, who asked must hear of it.
+        # Whatever it is, the caller must be told.
         traceback.print_exc(file=sys.stderr)
         return _pack(JobWord("failed"))
     finally:
@@ -86,7 +84,7 @@ def _done(job: JobCall, output: BinaryIO) -> bytes:
 
 
 class _SentProgress:
-    """Writes what a job tells before its end."""
+    """Sends a job's progress and partial results."""
 
     def __init__(self, output: BinaryIO) -> None:
         self._output = output
@@ -102,7 +100,7 @@ class _SentProgress:
 
 
 class _SlowJob(BaseException):
-    """A job's time is over, whatever it is at."""
+    """A job exceeded its time; raised wherever it is then."""
 
 
 def _stop_slow(_signal: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""A long job that an account started: how far it is, and what came of it."""
+"""A run: a long job that an account has started, with its progress and result."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RunState: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled
 
 @dataclass(slots=True, eq=False)
 class JobRun:
-    """`subject` is what was asked for, `started` in µs, `share` what is done from 0 to 1.
+    """`subject` describes the request, `started` is in µs, `share` is the share done, from 0 to 1.
 
-    `shown` is what it showed of what it finds, in that order; `found` is there once it is done,
-    `reason` once it failed.
+    `shown` are its partial results; `found` is the result once it is done, `reason` is set once it
+    failed.
     """
 
     id: str
@@ -38,7 +38,7 @@ class JobRun:
         return self.state in ("waiting", "running")
 
     def hear(self, word: JobWord) -> None:
-        """What the job tells before its end."""
+        """Take a message that the job sent before its end."""
         self.state = "running"
         if word.what == "shown":
             self.shown.append(word.value)
@@ -46,7 +46,7 @@ class JobRun:
             self.share = word.value
 
     async def end(self) -> None:
-        """Ends it, if it still goes on."""
+        """End the run, if it is going on."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
             await asyncio.wait([self.task])

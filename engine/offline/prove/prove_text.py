@@ -49,13 +49,11 @@ def prove_text(
         return _until_late(chain(compared, proved), seconds)
 
 
-def compare_with_former(
-    former: Rule, rule: Rule, thresholds: Thresholds, seconds: float = PROOFS_S
-) -> ProofsOfText:
+def compare_with_former(former: Rule, rule: Rule, thresholds: Thresholds) -> ProofsOfText:
     """Whether both decide alike, and how each condition has changed where they do not."""
     with open_worker() as worker:
         compared = compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
-        return _until_late(compared, seconds)
+        return _until_late(compared, PROOFS_S)
 
 
 def _until_late(proofs: Iterator[Proof], seconds: float) -> ProofsOfText:

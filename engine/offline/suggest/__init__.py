@@ -1,6 +1,7 @@
-"""Suggest conditions: what labelled history says a rule could stop, in the language, for review.
+"""Suggest conditions that would stop the fraud in a labelled history, as a rule file for review.
 
-The way: `columns.py` names what a condition may read, `table.py` reads it for every payment through
-the one replay, `atoms.py` makes comparisons at round numbers, `search.py` joins them, `judge.py`
-counts what they stop in time that the search did not see, `write.py` makes a rule file of them.
+The steps: `columns.py` names what a condition may read, `table.py` reads that for every payment by
+the one replay, `atoms.py` makes comparisons with round numbers, `search.py` combines them,
+`judge.py` counts what they stop in a period that the search did not use, `write.py` makes the rule
+file.
 """

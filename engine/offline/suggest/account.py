@@ -1,4 +1,4 @@
-"""A suggestion for an account, as a job: what it needs of an optional part is imported there."""
+"""A suggestion for an account, as a job, which alone imports the packages of the extra `fit`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _REPLAYING, _SEARCHING = 0.7, 0.15
 
 
 class SuggestionWish(Struct, frozen=True):
-    """Times in µs: what arrived at `since` or later, and how old a payment without a label must be
-    to count as honest, and how late one may be (`windows.late`). `by_score` (hundredths) takes the
-    score for the label; see `SearchAims` for the others.
+    """What to learn from; times in µs. Payments that arrived at `since` or later count; one without
+    a label counts as legitimate when it is older than `mature`; `late` is `windows.late`. With
+    `by_score` (hundredths), payments of that score and above count as fraud. See `SearchAims` for
+    the others.
     """
 
     since: int
@@ -35,7 +36,8 @@ class SuggestionWish(Struct, frozen=True):
 def suggest_for_account(
     progress: Progress, source: JournalSource, account: str, wish: SuggestionWish
 ) -> Suggestion:
-    """Raises `NotFound`, `JournalError`, and `Invalid` for a history that nothing is learned from."""
+    """Raises `NotFound`, `JournalError`, and `Invalid` for a history that nothing can be learned
+    from."""
     from tollkeeper.engine.offline.outcomes import NothingToLearnError
     from tollkeeper.engine.offline.suggest.search import SearchAims
     from tollkeeper.engine.offline.suggest.suggest import suggest
@@ -75,8 +77,9 @@ def suggest_for_account(
 def examine_for_account(
     found: Suggestion, source: JournalSource, account: str, late: int, until: int
 ) -> Suggestion:
-    """Beside what is active in the account, over its payments up to `until` (µs). Raises
-    `NotFound`, `JournalError`."""
+    """Examine a suggestion beside the account's active rules, over its payments up to `until` (µs).
+
+    Raises `NotFound`, `JournalError`."""
     from tollkeeper.engine.offline.backtest.backtest import backtest_account
     from tollkeeper.engine.offline.backtest.stored import account_now
     from tollkeeper.engine.offline.suggest.examine import active_rules, examine

@@ -16,11 +16,11 @@ _AMOUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 _SCORES = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _BOTH_WAYS = frozenset({"amount", "score"})
 _MOST_VALUES = 12
-"""A text with more different values than this tells people apart, not kinds of payments."""
+"""Texts with more different values than this identify people, not kinds of payments."""
 
 
 class Atom(NamedTuple):
-    """`holds` says of each payment whether the comparison is true; with a missing value it is not."""
+    """`holds` says for each payment whether the comparison is definitely true."""
 
     text: str
     column: SuggestionColumn

@@ -1,4 +1,4 @@
-"""What a suggested condition may read: shipped velocities, shares of them, facts of the payment."""
+"""The columns that suggested conditions may read: shipped velocities, their ratios, and facts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class SuggestionColumn(NamedTuple):
-    """`name` is its let, `text` what a condition writes, `family` what it is about.
+    """`name` is its let, `text` how a condition writes it, `family` its subject.
 
-    `let` is the let's expression, None for a name that `use velocity` brings.
+    `let` is the let's expression, None for a name that `use velocity` imports.
     """
 
     name: str
@@ -55,12 +55,12 @@ def suggestion_columns() -> tuple[SuggestionColumn, ...]:
 
 
 def families() -> frozenset[str]:
-    """What columns are about."""
+    """The families of all columns."""
     return frozenset(column.family for column in suggestion_columns())
 
 
 def lets_of(columns: Iterable[SuggestionColumn]) -> dict[str, str]:
-    """The lets that these columns need, those that others read first."""
+    """The lets that these columns need, in the order of their dependencies."""
     known = {each.name: each for each in suggestion_columns()}
     found: dict[str, str] = {}
     for column in columns:
@@ -73,7 +73,7 @@ def lets_of(columns: Iterable[SuggestionColumn]) -> dict[str, str]:
 
 
 def reads_velocity(column: SuggestionColumn) -> bool:
-    """Whether it is a name that `use velocity` brings."""
+    """Whether it is a name that `use velocity` imports."""
     return column.let is None
 
 

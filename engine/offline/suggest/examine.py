@@ -1,4 +1,4 @@
-"""A written suggestion looked at anew: proved beside what is active, and taken through later time."""
+"""Examine a suggested rule file: prove its conditions beside active rules, and backtest it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 _SECONDS = 2.0
-"""For each question to the solver."""
+"""The time (s) of each question to the solver."""
 
 
 def examine(
     found: Suggestion, active: Sequence[Rule], backtest: Callable[[Rule, int], Report]
 ) -> Suggestion:
-    """The suggestion with what is proved of its conditions beside the `active` rules, and with the
-    backtest of its file from a time (µs) on."""
+    """The suggestion with the proofs about its conditions beside the `active` rules, and with the
+    `backtest` of its file, which takes the rule and the time (µs) to begin at."""
     if not found.text:
         return found
     rule = read_file(found.text.encode(), KnownNames()).program

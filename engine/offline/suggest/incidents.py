@@ -1,4 +1,4 @@
-"""Fraudulent payments that belong together: an attack of a thousand payments is one piece of
+"""Group fraudulent payments into incidents: an attack of a thousand payments is one piece of
 evidence."""
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from tollkeeper.engine.instants import HOUR
 
 LINKED_WITHIN = 6 * HOUR
-"""Two payments of one entity belong together when no more time (µs) passed between them."""
+"""Two payments of one entity at most this far (µs) apart are in one incident."""
 _SHARED = 20
-"""What more honest payments than this have says nothing of who belongs together."""
+"""An entity with more legitimate payments than this links nothing."""
 
 
 def incidents(
@@ -42,7 +42,8 @@ def incidents(
 
 
 def links_of(facts: Any) -> tuple[Any, ...]:
-    """What payments may share: device, address, user, e-mail, order, card, and merchant with BIN."""
+    """The entities that may link payments: device, address, user, e-mail, order, card, merchant
+    with BIN."""
     payment = facts.payment
     device, user, card = payment.device, payment.user, payment.method.card
     return (

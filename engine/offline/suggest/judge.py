@@ -1,4 +1,4 @@
-"""What conditions stop, counted: in the time that was learned from, and in time that was not."""
+"""Count what conditions stop, in the learned period and in a later one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def count_stopped(
     met: np.ndarray[Any, np.dtype[np.bool_]],
     before: np.ndarray[Any, np.dtype[np.bool_]],
 ) -> StoppedFigures:
-    """Of the payments at `rows` those that are `met`; `before` are those that others meet first."""
+    """The figures of the payments at `rows` that are `met`; those in `before` are met by earlier
+    conditions."""
     inside = np.zeros(len(table), np.bool_)
     inside[rows] = True
     met = met & inside

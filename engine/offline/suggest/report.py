@@ -1,4 +1,4 @@
-"""What a suggestion says: its conditions, what they stop, and what it was learned from."""
+"""The report of a suggestion: its conditions, what they stop, and what it was learned from."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ProvedAnswer: TypeAlias = Literal["proved", "refuted", "not proved"]
 
 
 class StoppedFigures(Struct, frozen=True):
-    """`stopped` fraudulent payments in so many incidents, and `people`: honest ones.
+    """The stopped fraudulent payments, their incidents, and the legitimate payments (`people`) met.
 
-    `recall` is the share of all fraud of the time, `precision` that of fraud among what is met, with
-    its bounds nine times in ten; None where nothing is met. `adds` are those that no condition
-    before it stops, `beyond_today` those that were not denied when they came. `money` is that of
-    the stopped ones in hundredths, by currency.
+    `recall` is the share of all fraud of the period, `precision` the share of fraud among the
+    payments met (None without any), with its 90 % bounds. `adds` counts the fraud that no earlier
+    condition stops, `beyond_today` the fraud that was not denied at the time. `money` is the amount
+    of the stopped payments in hundredths, by currency.
     """
 
     stopped: int
@@ -38,7 +38,8 @@ class StoppedFigures(Struct, frozen=True):
 
 
 class SuggestedCondition(Struct, frozen=True):
-    """`learned` counts the time that the search saw, `later` time that neither it nor pruning saw."""
+    """`learned` covers the period that the search used, `later` one that neither it nor pruning
+    used."""
 
     name: str
     text: str
@@ -47,8 +48,8 @@ class SuggestedCondition(Struct, frozen=True):
 
 
 class ProvedCondition(Struct, frozen=True):
-    """`reached` says whether a payment can be decided by it, `beyond` whether one can to which no
-    active rule gives the same action by a condition of its own."""
+    """`reached` says whether it can decide a payment, `beyond` whether it can decide one to which
+    no condition of an active rule gives the same action."""
 
     name: str
     reached: ProvedAnswer
@@ -56,13 +57,13 @@ class ProvedCondition(Struct, frozen=True):
 
 
 class Suggestion(Struct, frozen=True):
-    """`text` is a rule file of the conditions, empty without any; `together` is what all stop later.
+    """`text` is a rule file of the conditions, empty without any; `together` is what all of them
+    stop in the judged period, which begins at `judged_since` (µs).
 
-    `judged_since` (µs) is when the time begins that is shown. `proved` tells of each condition, and is
-    empty without the extra `prove`; `backtest` is what the rule file, taken through that time, would
-    have changed, None without any. `floor` is what a condition is worth by chance; `dropped` are
-    those that found nothing in the time between learning and judging, or met more people there than
-    a quiet time pays for.
+    `proved` has the proofs about each condition, and is empty without the extra `prove`; `backtest`
+    is what the rule file would have changed in the judged period, None without conditions. `floor`
+    is the worth of a condition found by chance. `dropped` are conditions that stopped nothing in
+    the pruning period, or met too many legitimate payments there.
     """
 
     text: str

@@ -1,9 +1,9 @@
-"""A beam search for conjunctions of few atoms that stop much fraud and few people.
+"""A beam search for conjunctions of few atoms that stop much fraud and few legitimate payments.
 
-What a conjunction is worth is what it stops less a price for each person it hits. It counts only
-where the lower bound of its precision reaches the target, and where it stops several incidents.
-Conditions are taken one by one, each by what it adds to those before it. One that does not hold in
-time that the search does not see is left out, and what it stopped is there for others to stop.
+A conjunction is worth the fraud that it stops less a price for each legitimate payment. It
+qualifies only if the lower bound of its precision reaches the target, and if it stops several
+incidents. Conjunctions are taken one by one, each by what it adds to the earlier ones. One that
+fails in a period that the search does not use is dropped, and others may stop its payments.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Bits: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 """One bit for each payment, in words of 64."""
 
 _Z = 1.2815515594600038
-"""Of a bound that holds nine times in ten."""
+"""The normal quantile of a one-sided 90 % bound."""
 _BEAM = 80
 _LONGEST = 3
 _TRIES = 3
-"""So many times the conditions that are wanted are looked for, as some do not hold."""
+"""How many times the wanted number of conjunctions is tried, as some fail."""
 _ALIKE = 0.9
-"""Two conjunctions are much the same when this share of all that either meets is met by both."""
+"""Two conjunctions are alike when they share this part of all payments that either meets."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAims:
-    """`price` is how many stopped payments one person is worth; `precision` the least that the lower
-    bound must reach; `people` the share of honest payments that all conditions together may hit;
-    `without` are the families that no condition may read (`SuggestionColumn`)."""
+    """`price` is how many stopped payments one legitimate payment is worth; `precision` what the
+    lower bound must reach; `people` the share of legitimate payments that all conditions together
+    may meet; `without` are the families that no condition may read (`SuggestionColumn`)."""
 
     conditions: int = 5
     price: float = 30.0
@@ -46,7 +46,7 @@ class SearchAims:
 
 
 class Conjunction(NamedTuple):
-    """Atoms by their numbers, with the fraudulent and the honest payments that meet all of them."""
+    """Atoms by their indexes, with the fraudulent and legitimate payments that meet all of them."""
 
     atoms: tuple[int, ...]
     fraud: Bits
@@ -54,7 +54,7 @@ class Conjunction(NamedTuple):
 
 
 class SearchSpace:
-    """Atoms over payments that are fraudulent and payments that are honest."""
+    """The atoms evaluated on fraudulent and on legitimate payments."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class SearchSpace:
         self._incidents = incidents
 
     def incidents(self, fraud: Bits) -> int:
-        """How many incidents these fraudulent payments belong to."""
+        """The number of incidents among these fraudulent payments."""
         flags = np.unpackbits(fraud.view(np.uint8), bitorder="little")[: len(self.bad)]
         return len(set(self._incidents[flags.astype(np.bool_)].tolist()))
 
 
 def wilson(hits: int, of: int, sign: int = -1) -> float:
-    """The lower (or with `sign` 1 the upper) bound of a share, nine times in ten."""
+    """The lower (with `sign` 1 the upper) 90 % Wilson bound of a share."""
     if of == 0:
         return 0.0 if sign < 0 else 1.0
     share, square = hits / of, _Z * _Z
@@ -87,7 +87,7 @@ def wilson(hits: int, of: int, sign: int = -1) -> float:
 
 
 class Cover(NamedTuple):
-    """The conjunctions that were taken, in their order, and those that did not hold."""
+    """The conjunctions that were taken, in order, and those that failed."""
 
     taken: list[Conjunction]
     dropped: list[Conjunction]
@@ -100,10 +100,10 @@ def cover(
     holds: Callable[[Conjunction, Sequence[Conjunction]], bool],
     progress: Progress,
 ) -> Cover:
-    """The conjunctions worth more than `floor`, each by what it adds to those before it.
+    """Conjunctions worth more than `floor`, each by what it adds to the earlier ones.
 
-    `holds` says of each, beside those taken before it, whether it holds in time that the search does
-    not see. Nothing much like one that does not is looked at again.
+    `holds` says whether one, added to those taken before it, holds in a period that the search does
+    not use. After a failure, conjunctions alike are not tried again.
     """
     taken: list[Conjunction] = []
     dropped: list[Conjunction] = []
@@ -134,8 +134,8 @@ def best_conjunction(
     dropped: Sequence[Conjunction] = (),
     beam: int = _BEAM,
 ) -> Conjunction | None:
-    """The best for what is left of both, that hits at most `room` honest payments more and is not
-    much like one that was `dropped`."""
+    """The best conjunction for the remaining payments that meets at most `room` further legitimate
+    ones and is not alike to one that was `dropped`."""
     best: tuple[float, Conjunction] | None = None
     front = [Conjunction((), _all(len(space.bad)), _all(len(space.good)))]
     for _ in range(_LONGEST):
@@ -162,7 +162,8 @@ def best_conjunction(
 
 
 def worth(conjunction: Conjunction, fraud: Bits, honest: Bits, aims: SearchAims) -> float:
-    """What it stops of what is left, less the price of the people; a longer one is worth less."""
+    """The remaining fraud that it stops, less the price of the legitimate payments and of its
+    length."""
     value = _count(conjunction.fraud & fraud) - aims.price * _count(conjunction.honest & honest)
     return value * (1 - 0.02 * (len(conjunction.atoms) - 1))
 
@@ -172,8 +173,8 @@ def chance(
     fraud: np.ndarray[Any, Any],
     aims: SearchAims,
 ) -> float:
-    """What the best conjunction is worth where labels say nothing: three times they are moved along
-    time, so that attacks stay together but are no longer those of the payments."""
+    """The worth of the best conjunction for meaningless labels: the labels are shifted in time,
+    three times, so that attacks stay together but belong to other payments."""
     worths = [0.0]
     for quarter in (1, 2, 3):
         moved = np.roll(fraud, quarter * len(fraud) // 4)
@@ -189,7 +190,7 @@ def chance(
 def _extend(
     space: SearchSpace, conjunction: Conjunction, fraud: Bits, honest: Bits
 ) -> list[tuple[float, Conjunction, int]]:
-    """What one more atom of another family makes of it, the best by information gained."""
+    """The conjunction extended by one atom of another family: the best by information gain."""
     used = _families(space, conjunction)
     stopped = _counts(space.fraud & (conjunction.fraud & fraud))
     people = _counts(space.honest & (conjunction.honest & honest))
@@ -221,7 +222,7 @@ def _families(space: SearchSpace, conjunction: Conjunction) -> frozenset[str]:
 
 
 def _pack_bits(rows: Sequence[np.ndarray[Any, Any]]) -> Bits:
-    """A row of bits for each row of truth values."""
+    """Pack each row of booleans into a row of bits."""
     flags = np.packbits(np.array(rows, np.bool_), axis=1, bitorder="little")
     padded = np.pad(flags, ((0, 0), (0, -flags.shape[1] % 8)))
     return np.ascontiguousarray(padded).view(np.uint64)

@@ -1,4 +1,4 @@
-"""From a labelled history to a rule file: learn, prune, judge once, each on time of its own."""
+"""From a labelled history to a rule file: learn, prune and judge once, each on a period of its own."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tollkeeper.engine.offline.suggest.write import name_conditions, write_rule
 from tollkeeper.engine.progress import Progress
 
 _LEARNED, _PRUNED = 0.6, 0.8
-"""What comes before these shares of the payments, in the order of their arrival."""
+"""The ends of the learned and of the pruned period, as shares of the payments by arrival."""
 _PARTS, _QUIET = 8, 2
-"""Into so many parts the time before judging is cut, and so many of them are its quietest."""
+"""The time before judging is cut into this many parts, and this many are its quietest."""
 
 
 def suggest(
@@ -73,17 +73,18 @@ def holds_when_quiet(
     quiet: float,
     precision: float,
 ) -> bool:
-    """Whether what is `met` stops fraud, with this precision also if only the share `quiet` of the
-    payments were fraud: what a loud campaign pays for, a quiet time does not."""
+    """Whether the payments `met` contain fraud, and with this precision even if only the share
+    `quiet` of all payments were fraud: precision in a loud campaign must not hide false positives
+    in quiet times."""
     stopped, people = int((met & fraud).sum()), int((met & ~fraud).sum())
-    # Both as shares of their kind, over a common denominator: nothing is divided by none.
+    # Both as shares of their kind, over a common denominator, so that nothing is divided by zero.
     stops = quiet * stopped * int((~fraud).sum())
     meets = (1 - quiet) * people * int(fraud.sum())
     return stopped > 0 and stops >= precision * (stops + meets)
 
 
 class _Search(NamedTuple):
-    """What holds and what does not, each a conjunction of atoms, and what one is worth by chance."""
+    """The conjunctions that hold and those that fail, and the worth of one by chance."""
 
     taken: list[list[Atom]]
     dropped: list[list[Atom]]

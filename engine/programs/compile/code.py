@@ -1,6 +1,6 @@
-"""Pieces of Python, built as `ast`: values that may be missing, and the tests they need.
+"""Pieces of generated Python, built as `ast`: values that may be missing, and the tests they need.
 
-A piece never stands in two places of the generated function unless it is a name or a constant.
+A piece is used only once in the generated function, unless it is a name or a constant.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 GENERATED = "<rule>"
-"""The file that generated functions name as theirs."""
+"""The file name of generated functions, as tracebacks show it."""
 NONE_NODE = ast.Constant(None)
 TRUE = ast.Constant(True)
 FALSE = ast.Constant(False)
@@ -120,7 +120,7 @@ def either_value(test: ast.expr, then: ast.expr, otherwise: ast.expr) -> ast.exp
 
 
 def bind(identifier: str, value: ast.expr) -> ast.expr:
-    """The value, with a name from here on."""
+    """An expression that gives the value a name and has the value."""
     return ast.NamedExpr(ast.Name(identifier, ast.Store()), value)
 
 
@@ -154,7 +154,7 @@ def _join_tests(operator: ast.boolop, tests: Iterable[ast.expr], empty: ast.expr
 
 
 def _name_that_is_there(test: ast.expr) -> str | None:
-    """The name of which the test says that it is not None; a name never changes its value."""
+    """The name that the test checks for not being None; a name's value never changes."""
     match test:
         case ast.Compare(left=ast.Name(id=identifier), ops=[ast.IsNot()]):
             return identifier
@@ -185,13 +185,13 @@ def when(test: ast.expr, then: Sequence[ast.stmt]) -> ast.stmt:
 
 def function(identifier: str, parameters: Sequence[str], body: Sequence[ast.stmt]) -> ast.stmt:
     arguments = ast.arguments([], [ast.arg(each) for each in parameters], None, [], [], None, [])
-    # Python 3.12 wants to be given these, and 3.11 doesn't know them.
+    # Python 3.12 requires type parameters here, and 3.11 does not have them.
     later: dict[str, Any] = {"type_params": []}
     return ast.FunctionDef(identifier, arguments, list(body), [], **later)
 
 
 def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function `entry` of a module of generated functions that sees `names` and no more."""
+    """Compile generated functions and return `entry`; they see only `names`."""
     module = ast.Module(list(functions), [])
     # Without recursion, unlike ast.fix_missing_locations, and quicker than ast.walk.
     waiting: list[ast.AST] = [module]

@@ -1,4 +1,4 @@
-"""A program's series over payments or transactions -> one function that brings a payment to them."""
+"""Compile a program's series over payments or transactions into one function that counts a payment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ENTRY = "count"
 class Counting:
     """The series of one program, by digest; those with values of their own keep missing ones.
 
-    `counting(digests)` counts these series. What several of them need is worked out once.
+    `counting(digests)` gives the function for these series. Parts that several need are computed
+    once.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Counting:
                 groups[key] = _group(unit, series.by)
             if series.collection == "payments":
                 _count(unit, name, groups[key], series, missing)
-        # What the loop works out is there for nothing outside it, so the loop comes last.
+        # Nothing outside the loop can use what it computes, so the loop comes last.
         for name, key, (series, missing) in zip(names, keys, chosen, strict=True):
             if series.collection == "transactions":
                 _count(in_loop, name, groups[key], series, missing)
@@ -81,12 +82,13 @@ def _parts_of_element(series: p.Series) -> list[p.Expression]:
 
 
 def _parts_to_share(series: p.Series) -> list[p.Expression]:
-    """What a payment has one value of; of the parts that each transaction has, the lets they read."""
+    """The parts with one value a payment; of the parts evaluated for each transaction, only their
+    lets."""
     inner = _parts_of_element(series)
     if series.collection == "payments":
         return [*series.by, *inner]
     lets = [each for part in inner for each in parts(part) if isinstance(each, p.LetValue)]
-    # Read again for each transaction.
+    # Evaluated again for each transaction.
     return [*series.by, *lets, *lets]
 
 

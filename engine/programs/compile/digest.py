@@ -1,7 +1,7 @@
-"""A stable identity of what an expression says: equal for equal meaning, wherever it is written.
+"""Digests of expressions: equal for expressions of equal structure, wherever they are written.
 
-Ids, spans and bounds are left out, lets stand for their values, so equal series in different
-rules have one digest, in every process and version.
+Ids, spans and bounds are left out, and lets are replaced by their values, so equal series in
+different rules have one digest, in every process and release.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _SIZE = 16
 
 
 class Digests:
-    """Digests of one program's parts, 32 hexadecimal digits each, each worked out once; `lets` are
-    the program's."""
+    """Digests of one program's parts, of 32 hexadecimal digits, cached; `lets` are the program's."""
 
     def __init__(self, lets: Sequence[Let]) -> None:
         self.lets = lets
@@ -30,7 +29,7 @@ class Digests:
             self._lets.append(self.of(let.value))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is known goes by where parts are in memory.
+        # The cache goes by the addresses of parts in memory.
         return Digests, (self.lets,)
 
     def of(self, part: Expression | Series) -> str:
@@ -38,7 +37,7 @@ class Digests:
             return self._lets[part.index]
         known = self._known.get(id(part))
         if known is None:
-            # The part is kept beside its digest so that its id stays its own.
+            # The part is kept with its digest, so that no other object gets its id.
             known = self._known[id(part)] = (part, self._make_digest(part))
         return known[1]
 
@@ -51,7 +50,7 @@ class Digests:
         ).hexdigest()
 
     def _text(self, value: Any) -> str:
-        """The value as text that no other value has."""
+        """A text that is unique to the value."""
         if isinstance(value, (Node, Series)):
             return self.of(value)  # type: ignore[arg-type]  # every part of an expression is one
         if isinstance(value, Type):

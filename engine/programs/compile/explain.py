@@ -1,7 +1,7 @@
-"""Why a program decided as it did: the interpreter's value of every part, for people to read.
+"""Explain a decision: the interpreter's value of every part of a program, for people to read.
 
-A let is explained once, beside the conditions or signals that read it. Values are written as a
-rule would write them; `missing` stands for a value that is not there.
+Each let is explained once, beside the conditions or signals. Values are written as in a rule;
+`missing` stands for a missing value.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from tollkeeper.grammar.walk import children
 
 ConditionOutcome: TypeAlias = Literal["met", "refused", "undecided", "not reached"]
 Sources: TypeAlias = Mapping[str | None, str]
-"""The program's text under None; the texts that lets were taken from, by `Let.source`."""
+"""The program's text under None; the texts that its lets were imported from, by `Let.source`."""
 
 Decisive: TypeAlias = p.Rule | p.Scorecard | p.EventType
 
 
 class ExplainedPart(Struct, frozen=True):
-    """A part of an expression: where it stands, what is written there, its value, its own parts.
+    """A part of an expression: its span and text, its value, and its own parts.
 
-    The parts of an aggregate over transactions are those of each transaction, one after another.
+    An aggregate over transactions has the parts of each transaction, one after another.
     """
 
     id: int
@@ -60,8 +60,8 @@ class ExplainedLet(Struct, frozen=True):
 
 
 class CountedRecord(Struct, frozen=True):
-    """A payment or event that an aggregate counted: its id, its event time, and the value it
-    brought, None where records alone are counted."""
+    """A payment or event that an aggregate counted: its id, its event time, and its value; None for
+    an aggregate that counts records."""
 
     id: str
     at: str
@@ -71,7 +71,7 @@ class CountedRecord(Struct, frozen=True):
 class ExplainedHistory(Struct, frozen=True):
     """An aggregate over history: its value, its keys, and the length of its window.
 
-    `records` are those that it counted, where they are known and few; else `note` may say why not.
+    `records` are those that it counted, if they are known and few; else `note` may say why not.
     """
 
     text: str
@@ -106,7 +106,7 @@ class RuleExplanation(Struct, frozen=True):
 
 
 class ExplainedSignal(Struct, frozen=True):
-    """`contribution` is what it added to the logit, 0 unless it was met and its value is there."""
+    """`contribution` is what it added to the logit: 0 unless it was met and has a value."""
 
     name: str
     title: str | None
@@ -129,9 +129,9 @@ class ScorecardExplanation(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """What a program read: `values` are those of its histories, in their order.
+    """What a program read; `values` are those of its histories, in their order.
 
-    `digests` are the program's own, where they were worked out before.
+    `digests` are the program's, if they have been computed already.
     """
 
     facts: Any
@@ -144,7 +144,7 @@ class Inputs(Struct, frozen=True):
 def explain_rule(
     rule: p.Rule, sources: Sources, inputs: Inputs, vocabulary: Vocabulary
 ) -> RuleExplanation:
-    """What each condition made of a payment.
+    """The outcome of each condition for a payment.
 
     The nearest condition is the one with the largest share of what it needs: each operand of an
     `and` counts alike, of an `or` the best one counts, a missing value counts nothing. Of equal
@@ -230,7 +230,7 @@ def _outcome(value: bool | None) -> ConditionOutcome:
 
 
 def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float:
-    """How much of what makes the expression `wanted` is there, from 0 to 1."""
+    """How close the expression is to `wanted`, from 0 to 1."""
     match node:
         case p.Not():
             return _share(node.operand, scope, wanted=not wanted)

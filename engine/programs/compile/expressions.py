@@ -1,7 +1,8 @@
-"""Checked expressions as Python: what is *definitely true*, *definitely false*, and values.
+"""Compile checked expressions to Python: tests for *definitely true* and *definitely false*, and
+values.
 
-Each part of an expression is compiled once for each place where it stands, in the one form
-that is asked for there, so the generated function grows with the program and no faster.
+Each part is compiled once for each place where it is used, in the form that is needed there, so the
+generated function grows linearly with the program.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ def test(unit: Unit, node: p.Expression, wanted: bool) -> ast.expr:
 
 
 def value(unit: Unit, node: p.Expression) -> Code:
-    """The expression's value, carried as `types.py` says."""
+    """The expression's value, represented as `types.py` says."""
     node = resolve_let(node, unit.module.lets)
     kept = _recall(unit, node)
-    return _worked_out(unit, node) if kept is None else kept
+    return _compute(unit, node) if kept is None else kept
 
 
 def statements(unit: Unit, node: p.Expression) -> None:
-    """In front of a statement that begins with `node`: its kept parts that are sure to be needed."""
+    """Write, before a statement that begins with `node`, those kept parts that it certainly needs."""
     module = unit.module
     for digest in module.deep:
         _keep(unit, digest, module.kept[digest].node)
@@ -78,10 +79,10 @@ def statements(unit: Unit, node: p.Expression) -> None:
 
 
 def write_routines(module: Module) -> None:
-    """Writes the functions of kept parts and folds that are called so far.
+    """Write the functions of the kept parts and folds that have been called so far.
 
-    After each statement, so that a function reads only those `early` values without asking that
-    were there when it was first called.
+    This is done after each statement, so that a function reads directly only those `early` values
+    that had been computed when it was first called.
     """
     while module.waiting:
         digest, node = module.waiting.pop()
@@ -107,7 +108,7 @@ def _inner_parts(node: p.Expression) -> list[p.Expression]:
 
 
 def _recall(unit: Unit, node: p.Expression) -> Code | None:
-    """The value of a part that is kept; None for one that is worked out in its place."""
+    """The value of a kept part; None for a part that is computed in place."""
     module = unit.module
     digest = module.digests.of(node)
     if digest in unit.bound:
@@ -127,14 +128,14 @@ def _recall(unit: Unit, node: p.Expression) -> Code | None:
 
 
 def _keep(unit: Unit, digest: str, node: p.Expression) -> None:
-    """Works out a kept part now, and gives it a name for all statements that follow."""
+    """Compute a kept part here, and name it for all following statements."""
     if digest in unit.bound:
         return
     if digest in unit.module.routines:
         unit.bound[digest] = unit.assign("kept", value(unit, node))
         write_routines(unit.module)
         return
-    unit.bound[digest] = unit.assign("kept", _worked_out(unit, node))
+    unit.bound[digest] = unit.assign("kept", _compute(unit, node))
     statement = unit.body[-1]
     assert isinstance(statement, ast.Assign)
     write_routines(unit.module)
@@ -145,11 +146,11 @@ def _keep(unit: Unit, digest: str, node: p.Expression) -> None:
 
 
 def _is_value(node: p.Expression) -> bool:
-    """Whether a boolean is read rather than tested: it may be anything, True, False or None."""
+    """Whether a boolean is a value that may be True, False or None, and not a test."""
     return not isinstance(node, _TESTS)
 
 
-def _worked_out(unit: Unit, node: p.Expression) -> Code:
+def _compute(unit: Unit, node: p.Expression) -> Code:
     match node:
         case p.Constant():
             return Code(code.constant(node.value))
@@ -288,7 +289,7 @@ def _equal(unit: Unit, node: p.Compare) -> Code:
 
 
 def _has_open_end(unit: Unit, node: p.Between) -> bool:
-    """Whether an end can be missing, when the other may decide by itself."""
+    """Whether an end can be missing, in which case the other end may decide alone."""
     lets = unit.module.lets
     return not all(isinstance(resolve_let(end, lets), p.Constant) for end in (node.low, node.high))
 

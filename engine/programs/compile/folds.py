@@ -16,7 +16,7 @@ _ELEMENT = "x"
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What is done for each element: `first` statements, then `where` and `value`.
+    """The body of a loop: `first` statements, then `where` and `value`.
 
     `where` is a test, but for `any` and `all` a value that may be None.
     """
@@ -28,13 +28,13 @@ class Loop:
 
 
 def each_element(elements: Code, body: Sequence[ast.stmt]) -> ast.stmt:
-    """The loop that does `body` for each transaction."""
+    """The loop that runs `body` for each transaction."""
     there = ast.BoolOp(ast.Or(), [elements.expression(), ast.Tuple([], ast.Load())])
     return ast.For(ast.Name(_ELEMENT, ast.Store()), there, list(body), [])
 
 
 def fold(unit: Unit, node: p.Fold, loop: Loop) -> Code:
-    """Writes the loop, and gives the aggregate's value."""
+    """Write the loop; returns the aggregate's value."""
     match node.function:
         case "any" | "all":
             return _decide(unit, node.function, loop)
@@ -49,7 +49,7 @@ def fold(unit: Unit, node: p.Fold, loop: Loop) -> Code:
 
 
 def _run(unit: Unit, loop: Loop, met: Sequence[ast.stmt]) -> None:
-    """The loop, with `met` for each element that the `where` and the value's needs let through."""
+    """Write the loop, with `met` for each element that passes `where` and the value's tests."""
     needs = () if loop.value is None else loop.value.needs
     tests = (*(() if loop.where is None else (loop.where,)), *needs)
     inner = [code.when(code.both(tests), met)] if tests else list(met)
@@ -89,7 +89,7 @@ def _count(unit: Unit, loop: Loop) -> Code:
 
 
 def _require_value(unit: Unit, loop: Loop) -> tuple[Loop, ast.expr]:
-    """The loop with the test that the value is there, and the value."""
+    """The loop with a test that the value is not missing, and the value."""
     assert loop.value is not None
     value = unit.require(loop.value)
     return Loop(loop.elements, loop.first, loop.where, value), value.result

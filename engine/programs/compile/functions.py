@@ -1,6 +1,6 @@
-"""What the language's functions do, on values carried as `types.py` says (docs/language.md).
+"""The language's functions, on values represented as `types.py` says (docs/language.md).
 
-None is never an argument: who calls has looked for missing values. A result of None is missing.
+No argument is ever None: the caller has checked for missing values. A result of None is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BOUND: int = METADATA_LIMIT * _MILLION
 _NUMBER = re.compile(r" *([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))? *")
 _LONGEST_NUMBER = 64
 _SHORT_NUMBER = 10
-"""So many digits are far within the bound."""
+"""Numbers of this many digits are certainly within the bound."""
 _MAPPED = 0xFFFF
 _IPV4 = 0xFFFF_FFFF
 
@@ -92,7 +92,7 @@ def metadata_number(value: Any) -> int | None:
 
 
 def nested_entry(entry: Any, keys: Sequence[str]) -> Any:
-    """What stands in a metadata entry, key by key; missing where there is no such object."""
+    """The value at the end of `keys` in a metadata entry; missing when it does not exist."""
     for key in keys:
         entry = entry.get(key) if isinstance(entry, dict) else None
     return entry

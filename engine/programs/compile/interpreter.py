@@ -1,7 +1,7 @@
-"""The meaning of a checked expression: three-valued, plain, and obviously so.
+"""The interpreter, which defines the meaning of checked expressions in three-valued logic.
 
-Decimals are `Decimal`s that are never rounded, doubles are `float`s, all else is carried as
-`types.py` says. The compiled function must agree with what stands here.
+Decimals are `Decimal`s that are never rounded, doubles are `float`s, everything else is represented
+as `types.py` says. Compiled functions must agree with it.
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ _NAMES = (
 class EvaluationScope:
     """What names mean.
 
-    `facts` is the payment, `element` one of its transactions, `decision` what was decided about it,
-    `label` what is known of it, `event` the data of an event by field, `score` in hundredths.
-    `histories` holds the values of the aggregates over history by their digests, `lets` the values
-    of the lets so far.
+    `facts` is the payment, `element` one of its transactions, `decision` and `label` are the
+    payment's, `event` the data of an event by field, `score` in hundredths. `histories` holds the
+    values of the aggregates over history by their digests, `lets` the values of the lets so far.
     """
 
     vocabulary: Vocabulary
@@ -182,7 +181,7 @@ def _metadata(entry: Any, kind: t.Type) -> Any:
 
 def _is_present(node: p.Expression, scope: EvaluationScope) -> bool:
     value = _evaluate(node, scope)
-    # A payment without transactions says no more than one whose transactions were not sent.
+    # An empty `transactions` means the same as none sent.
     return bool(value) if isinstance(node.type, t.Collection) else value is not None
 
 

@@ -1,4 +1,4 @@
-"""Keys of groups, for reading a history and for taking a record into it."""
+"""Compile the keys of groups, for reads and for counting records."""
 
 from __future__ import annotations
 

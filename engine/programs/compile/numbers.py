@@ -1,6 +1,6 @@
 """Numbers, instants and durations in generated Python: integers with a scale, and doubles.
 
-Checks stand only where the types leave room for a value that can't be carried.
+Range checks are generated only where the types allow a value that can't be represented.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
 _MOST_RECORDS: int = 2**63
-"""No memory holds as many records, or as many characters of text."""
+"""More records, or characters of text, than fit into any memory."""
 
 
 def magnitude(node: p.Expression) -> int:
-    """The largest size of a decimal as it is carried."""
+    """The largest absolute value of a decimal in its representation."""
     kind = node.type
     assert isinstance(kind, t.Number)
     assert kind.scale is not None
@@ -137,7 +137,7 @@ def _largest(node: p.Arithmetic, scale: int) -> int:
 
 
 def _factor(node: p.Expression, scale: int) -> int:
-    """What a decimal is multiplied by to be carried with `scale`."""
+    """The factor from a decimal's own scale to `scale`."""
     factor: int = 10 ** (scale - (scale_of(node) or 0))
     return factor
 

@@ -1,7 +1,7 @@
-"""Tests of values in generated Python, two-valued once their operands are there.
+"""Tests of values in generated Python, two-valued when no operand is missing.
 
-Where a test holds, its first operand may be left unchecked for None by who asks only whether
-it holds: None equals no constant and is in no set.
+A caller that only needs "definitely true" need not check the first operand for None: None equals no
+constant and is in no set.
 """
 
 from __future__ import annotations

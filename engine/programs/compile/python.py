@@ -1,4 +1,4 @@
-"""Checked programs -> the functions that decide, score, read history and group records.
+"""Compile checked programs into functions that decide, score, read history and group records.
 
 The parameters of generated functions: `p` facts, `s` the score in hundredths, `h` the values of
 the program's histories in their order, `e` the account's environment; `x` a transaction, `d` a
@@ -39,7 +39,7 @@ class CompiledRule:
 class CompiledMonitor:
     """`when(p, v, h, e)` is true, false or missing; `key(p, v, e)` is None when a part is missing.
 
-    For an event of a type of its own `p` needs nothing but `arrived`.
+    For events `p` only needs `arrived`.
     """
 
     monitor: p.Monitor
@@ -105,7 +105,7 @@ def compile_monitors(event: p.EventType, vocabulary: Vocabulary) -> tuple[Compil
 def compile_labels(
     event: p.EventType, vocabulary: Vocabulary
 ) -> Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]:
-    """A function of (p, v, h, e) that gives of each label whether its condition is met, and then the
+    """A function of (p, v, h, e) that gives, for each label, whether its condition is met and the
     payment's id."""
     expressions = [part for each in event.labels for part in (each.when, each.payment)]
     made = module(
@@ -145,7 +145,7 @@ def _compile_monitor(
 
 
 def _statement(unit: Unit, node: p.Expression) -> Code:
-    """The value, worked out by a statement of its own."""
+    """The value, computed by a statement of its own."""
     statements(unit, node)
     found = unit.assign("value", value(unit, node))
     write_routines(unit.module)

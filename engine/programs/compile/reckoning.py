@@ -1,6 +1,6 @@
-"""Numbers, instants and durations as the interpreter reckons with them.
+"""Arithmetic of the interpreter: numbers, instants and durations.
 
-Decimals are `Decimal`s that are never rounded but where a rule asks for it, doubles are `float`s.
+Decimals are `Decimal`s, rounded only where a rule asks for it; doubles are `float`s.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def carry(value: Any, kind: t.Type) -> Any:
-    """A value of `evaluate` as `types.py` carries it."""
+    """A value of `evaluate` in the representation of `types.py`."""
     if isinstance(value, Decimal) and isinstance(kind, t.Number) and kind.scale is not None:
         return int(value.scaleb(kind.scale, EXACT))
     return value
 
 
 def lift(value: Any, kind: t.Type) -> Any:
-    """A carried value as one to reckon with."""
+    """A value in the representation of `types.py` as one of `evaluate`."""
     if value is not None and isinstance(kind, t.Number) and kind.scale is not None:
         return Decimal(value).scaleb(-kind.scale)
     return value
@@ -65,7 +65,7 @@ def double(value: Decimal | float) -> float:
 
 
 def limit_to_type(value: Any, kind: t.Type) -> Any:
-    """The value, missing when its type can't carry it."""
+    """The value, missing when its type can't represent it."""
     if value is None:
         return None
     match kind:
@@ -82,7 +82,7 @@ def limit_to_type(value: Any, kind: t.Type) -> Any:
 
 
 def calculate(node: p.Arithmetic, left: Any, right: Any) -> Any:
-    """The sum, difference, product or quotient, before it is bounded."""
+    """The sum, difference, product or quotient, without range checks."""
     if node.operator == "/":
         return None if right == 0 else double(left) / double(right)
     if node.operator == "*" and isinstance(node.type, t.Duration):

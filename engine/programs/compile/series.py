@@ -1,4 +1,4 @@
-"""A history's series -> which group a record belongs to, and what it brings there."""
+"""Compile a history's series: the group that a record belongs to, and its values there."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class CompiledSeries:
-    """`p` are a record's facts, `d` what was decided about it, `v` the data of an event by field,
-    `e` the environment as it stood when the record arrived, `y` the payment's label.
+    """`p` are a record's facts, `d` its decision, `v` the data of an event by field, `e` the
+    environment of its arrival, `y` the payment's label.
 
     `key(p, d, v, e, y)` is the record's group, None when a part of it is missing. `values(p, d, v,
     e, y)` has an item for each element for which the `where` is definitely true: the payment or
@@ -62,7 +62,7 @@ def compile_series(series: p.Series, digests: Digests, vocabulary: Vocabulary) -
 def _compile_element(
     series: p.Series, digests: Digests, vocabulary: Vocabulary
 ) -> Callable[[Any, Any, Any, Any, Any, Any], tuple[Value | None, ...]]:
-    """What one element brings, as a function of (p, x, d, v, e, y): one item or none."""
+    """The value of one element as a function of (p, x, d, v, e, y): one item or none."""
     roots = [part for part in (series.where, series.value) if part is not None]
     made = module(("p", "x", "d", "v", "e", "y"), roots, digests, (), vocabulary)
     unit = Unit(made, count_reads(roots, made))

@@ -1,8 +1,8 @@
-"""Which parts of a program are worked out once and kept: what stands in several places.
+"""Choose the parts of a program that are computed once and kept: those used in several places.
 
-A let stands where it is read, so a let that is read twice and an expression that is written
-twice are one thing. Cheap parts are worked out again; a part that would make the generated
-Python nest too deep is kept as well.
+A let counts as used where it is read, so a let that is read twice is treated like an expression
+that is written twice. Cheap parts are computed again; a part that would nest the generated Python
+too deeply is kept as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.walk import children, parts
 
 CHEAP = 6
-"""Parts of less weight are worked out again."""
+"""Parts of less weight are computed again."""
 _COSTLY = 10
 _DEEP = 64
 _MOST_WEIGHT = 1000
@@ -24,21 +24,21 @@ _MOST_WEIGHT = 1000
 
 @dataclass(frozen=True, slots=True)
 class SharedPart:
-    """A part to keep; `depth` counts the kept parts that stand within one another in it."""
+    """A part to keep; `depth` is how deeply kept parts are nested in it."""
 
     node: p.Expression
     depth: int
 
 
 def resolve_let(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
-    """The expression itself, or what its let stands for."""
+    """The expression itself, or the value of the let that it reads."""
     while isinstance(node, p.LetValue):
         node = lets[node.index].value
     return node
 
 
 def operands(node: p.Expression) -> Iterator[p.Expression]:
-    """The parts that are worked out where `node` is; of an aggregate only the lets it reads."""
+    """The parts that are computed with `node`; of an aggregate only the lets it reads."""
     if isinstance(node, p.History):
         return
     if isinstance(node, p.Fold):
@@ -50,7 +50,7 @@ def operands(node: p.Expression) -> Iterator[p.Expression]:
 
 
 def leading(node: p.Expression, lets: Sequence[p.Let]) -> Iterator[p.Expression]:
-    """`node`, and the parts that are worked out whenever it is: the first of the first."""
+    """`node`, and the parts that are computed whenever it is: its first operand, and so on."""
     first: p.Expression | None = node
     while first is not None:
         first = resolve_let(first, lets)
@@ -62,7 +62,7 @@ def leading(node: p.Expression, lets: Sequence[p.Let]) -> Iterator[p.Expression]
 def kept_parts(
     roots: Iterable[p.Expression], lets: Sequence[p.Let], digests: Digests
 ) -> dict[str, SharedPart]:
-    """What to keep of a program's expressions, by digest, each after those that stand in it."""
+    """The parts to keep, by digest, inner ones before outer ones."""
     uses: Counter[str] = Counter()
     found: dict[str, p.Expression] = {}
     waiting = list(roots)
@@ -74,7 +74,7 @@ def kept_parts(
             found[digest] = node
             waiting.extend(operands(node))
             if isinstance(node, p.Fold):
-                # Read again for each transaction.
+                # Evaluated again for each transaction.
                 waiting.extend(operands(node))
     return _parts_to_keep(found, uses, lets, digests)
 
@@ -104,7 +104,7 @@ def _parts_to_keep(
             heights[digest] = 0
         return digest
 
-    # Lets in their order first, so that measuring never goes deeper than one of them.
+    # Lets in their order first, so that the recursion never goes deeper than one let.
     for let in lets:
         measure(let.value)
     for node in found.values():

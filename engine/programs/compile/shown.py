@@ -1,4 +1,4 @@
-"""Values as people read them, written as a rule would write them."""
+"""Values for people, written as in a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generated function while it is being written: its statements, and what has a name there."""
+"""A generated function under construction: its statements, and the names in it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
 
 PlainRead: TypeAlias = tuple[str | int, ...]
-"""A plain read: a parameter and the attributes that lead on from it, or `("h", index)`."""
+"""A read without computation: a parameter and a path of attributes, or `("h", index)`."""
 
 MEMO = "m"
 _ENTRY = "entry"
 MOST_NESTED = 64
-"""Calls of kept parts within one another go no deeper: `deep` ones are worked out first."""
+"""The deepest nesting of calls of kept parts; deeper ones (`deep`) are computed beforehand."""
 _ALWAYS_THERE: frozenset[PlainRead] = frozenset({("p",), ("x",), ("h",), ("p", "payment")})
 _BUILT_IN = {
     each.__name__: each for each in (abs, bisect_right, bool, len, max, min, set, str, type)
@@ -36,7 +36,7 @@ _FUNCTIONS = {
 
 @dataclass(slots=True)
 class Module:
-    """The functions generated for one program, and what they share."""
+    """The functions generated for one program, and their shared state."""
 
     parameters: tuple[str, ...]
     lets: Sequence[p.Let]
@@ -54,7 +54,7 @@ class Module:
     counter: int = 0
 
     def fresh(self, hint: str) -> str:
-        """A name that nothing has yet."""
+        """An unused name."""
         self.counter += 1
         return f"{hint}_{self.counter}"
 
@@ -65,11 +65,11 @@ class Module:
         return code.name(identifier)
 
     def slot(self, digest: str) -> int:
-        """Where the memo keeps the value of a kept part."""
+        """The index of a kept part's value in the memo."""
         return self.slots.setdefault(digest, len(self.slots))
 
     def routine(self, digest: str, node: p.Expression) -> ast.expr:
-        """The call of a part's own function, which is written when its turn comes."""
+        """A call of a part's own function; the function is written later."""
         if digest not in self.routines:
             self.routines[digest] = self.fresh("part")
             self.waiting.append((digest, node))
@@ -77,7 +77,7 @@ class Module:
         return code.call(self.routines[digest], *arguments)
 
     def start(self) -> list[ast.stmt]:
-        """The memo's beginning, when there are functions that use it."""
+        """The statement that creates the memo, if functions use it."""
         if not self.routines:
             return []
         empty = ast.List([code.constant(...)], ast.Load())
@@ -106,10 +106,10 @@ def module(
 
 @dataclass(slots=True)
 class Unit:
-    """One function. `own` is the digest of the kept part that it works out.
+    """One function; `own` is the digest of the kept part that it computes.
 
-    `reads` says how often each plain read is written: one that is written twice gets a name in
-    front of the statement that first needs it. `bound` are the names so far. Within a loop over
+    `reads` counts how often each plain read is used: one that is used twice gets a name before the
+    statement that first needs it. `bound` are the names so far. In the body of a loop over
     transactions, `outside` is the function around the loop.
     """
 
@@ -124,7 +124,7 @@ class Unit:
         return self.module.fresh(hint)
 
     def require(self, value: Code) -> Code:
-        """The value, with the test that it is there."""
+        """The value, with a test that it is not missing."""
         if not value.optional:
             return value
         if isinstance(value.result, ast.Name):
@@ -134,14 +134,14 @@ class Unit:
         return Code(code.name(local), (*value.needs, bound))
 
     def named(self, value: Code) -> Code:
-        """The value, there and cheap to write twice."""
+        """The value, not missing, and as a name or constant that can be used twice."""
         value = self.require(value)
         if isinstance(value.result, (ast.Name, ast.Constant)):
             return value
         return self.require(Code(value.result, value.needs, optional=True))
 
     def assign(self, hint: str, value: Code) -> Code:
-        """A name for the value, from the next statement on."""
+        """Assign the value to a new name, for the following statements."""
         local = self.fresh(hint)
         self.body.append(code.assign(local, value.expression()))
         return Code(code.name(local), (), optional=bool(value.needs) or value.optional)
@@ -181,7 +181,7 @@ def _hint(result: ast.expr) -> str:
 
 
 def reads_of(node: p.Expression, module: Module) -> list[PlainRead]:
-    """The plain reads that are written where the expression itself is."""
+    """The plain reads that the expression's own code contains."""
     fields = module.vocabulary
     match node:
         case p.Fact():
@@ -211,10 +211,10 @@ def reads_of(node: p.Expression, module: Module) -> list[PlainRead]:
 def count_reads(
     roots: Iterable[p.Expression], module: Module, elsewhere: Container[str] = ()
 ) -> Counter[PlainRead]:
-    """How often each plain read is written in a function of these expressions.
+    """How often each plain read is used in a function of these expressions.
 
-    What lies in front of a read is written once for each read that goes on from it. The parts
-    whose digests are `elsewhere` have functions of their own.
+    A prefix of a read counts once for each read that continues it. The parts with the digests
+    `elsewhere` have functions of their own.
     """
     counts: Counter[PlainRead] = Counter()
     seen: set[str] = set()
@@ -238,7 +238,7 @@ def count_reads(
 
 
 def finish_unit(unit: Unit, result: ast.expr) -> Callable[..., Any]:
-    """The function that the unit has become, which ends with `result`."""
+    """Finish the function with `result` and compile it."""
     module = unit.module
     body = [*module.start(), *unit.body, ast.Return(result)]
     module.functions.append(code.function(_ENTRY, module.parameters, body))

@@ -1,6 +1,7 @@
-"""A candidate over exported history: in SQL where that says exactly the same, else by the decider.
+"""Backtests over exports: in SQL where that gives exactly the same, else by the decider.
 
-`exported.py` opens an export, `fact_rows.py` reads facts of it, `translate.py` says conditions in SQL,
-`seen.py` finds the payments with what was read of them, `happened.py` and `count_windows.py` count
-windows that nobody read, `decide_rows.py` decides, and `backtest.py` is the way through.
+`exported.py` opens an export, `fact_rows.py` reads facts, `translate.py` translates conditions to
+SQL, `seen.py` selects the payments with their recorded windows, `happened.py` and
+`count_windows.py` count windows that no decision read, `decide_rows.py` decides, and `backtest.py`
+calls all of these.
 """

@@ -1,4 +1,4 @@
-"""A function over values as one over columns of Arrow, as DuckDB calls it."""
+"""Wrap a function of values as one of Arrow columns, as DuckDB calls it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ARRAYS: Mapping[str, Callable[[list[Any]], Any]] = {
 
 
 def arrow_function(own: OwnFunction) -> Callable[..., Any]:
-    """NULL among the arguments is NULL."""
+    """The wrapped function; its result is NULL when an argument is."""
     array, value_of = _ARRAYS[own.gives], own.value_of
 
     def call(*columns: Any) -> Any:

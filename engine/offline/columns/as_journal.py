@@ -1,4 +1,4 @@
-"""What an export tells of an account's configuration, as the journal holds it."""
+"""Put an export's configuration into a journal in memory, so that code for journals can read it."""
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
 
@@ -24,7 +24,7 @@ _BATCH = 10_000
 @contextmanager
 def configuration_as_journal(exported: ExportedHistory) -> Iterator[sqlite3.Connection]:
     """A journal in memory with the changes and the lists of the account, whose number is `NUMBER`."""
-    # It takes longer to load than most rules take to be asked, which have no need of a journal.
+    # Imported here: that takes longer than most backtests, and few need it.
     from sqlite_utils import Database
 
     from tollkeeper.engine.journal.migrations import migrations

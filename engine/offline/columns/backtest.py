@@ -1,4 +1,4 @@
-"""The way of a backtest over exported history: what nobody read is counted, then SQL is asked."""
+"""Run a backtest over an export: count the windows that were not recorded, then query in SQL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NotExportedError(Exception):
 CompareColumns: TypeAlias = Callable[
     [ColumnsAsked, ExportedHistory, Progress], tuple[Comparison, Collection[int]]
 ]
-"""What would change, and the indexes of the windows that were counted anew for that."""
+"""Gives the comparison, and the indexes of the windows that had to be counted."""
 
 
 def compare_here(
@@ -58,12 +58,11 @@ def backtest_columns(
     late: int = LATE,
     compare: CompareColumns = compare_here,
 ) -> Report:
-    """What a program would change of an account's decisions, as `backtest_account` says it.
+    """What a program would change of an account's decisions, with the result of `backtest_account`.
 
-    Aggregates that all the recorded decisions read are taken from them; others are counted anew.
-    `compare` is where that is done, by default in processes of this machine.
-    Raises `NotExportedError` for a program that needs events,
-    `Invalid` for a list that the account has with another type, JournalError.
+    Aggregates that all recorded decisions read are taken from these; others are counted. `compare`
+    does the work, by default in processes on this machine. Raises `NotExportedError` for a program
+    that needs events, `Invalid` for a list that the account has with another type, JournalError.
     """
     since, _ = period
     asked = ColumnsAsked(target, account_name, program, since, late, labels)
@@ -81,7 +80,7 @@ def backtest_columns(
 
 
 def windows_asked(asked: ColumnsAsked, indexes: Collection[int]) -> WindowsAsked:
-    """Windows that are to be counted anew. Raises `NotExportedError` for those over events."""
+    """The windows to count. Raises `NotExportedError` for those over events."""
     windows = WindowsAsked(
         asked.target, asked.account, asked.program, tuple(indexes), asked.since, asked.late
     )

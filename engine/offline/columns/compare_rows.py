@@ -1,4 +1,4 @@
-"""What would change of the rows that were decided, counted as a replay counts it."""
+"""Count the changes among decided rows, as a replay counts them."""
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
 
@@ -26,7 +26,7 @@ from tollkeeper.engine.offline.columns.seen import register
 def compare_rows(tables: Any, labels: Labels) -> Comparison:
     """Counts the payments of the view `decided`; `labels` are by their ids."""
     register(tables, "said_labels", ("id", "label"), list(labels.items()))
-    # Ids are long: they are read where something is known by them, and nowhere else.
+    # Ids are long: they are read only where labels need them.
     of_labels = "SELECT sequence, label FROM payments JOIN said_labels USING (id)"
     tables.execute(f"CREATE TABLE labelled AS {of_labels}")
     tables.execute(_COUNTED)
@@ -59,8 +59,7 @@ FROM seen WHERE sequence IN (SELECT unnest(?))
 
 
 def outcomes_of(table: str) -> str:
-    """In SQL, the rows of `decided` or `counted` with the action and the condition that they lead
-    to."""
+    """SQL for the rows of `decided` or `counted` with the resulting action and condition."""
     return f"""
 SELECT {table}.*, conditions.rule AS now_rule, conditions.name AS now_condition,
   CASE WHEN recommends THEN coalesce(conditions.action, threshold_actions.action) END AS now_action

@@ -1,4 +1,4 @@
-"""What compiled programs decide about rows of an export, over batches of Arrow."""
+"""Decide rows of an export by compiled programs, in batches of Arrow."""
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
 
@@ -25,8 +25,8 @@ _BATCH = 20_000
 def compiled_decisions(
     asked: RowsAsked, facts: FactRows, rows: RowsOfProgram, holds: str
 ) -> Iterator[list[tuple[int, Decision]]]:
-    """What the program decides about the rows of `seen` for which `holds`, in SQL, is true, by their
-    sequence numbers.
+    """The program's decisions, by sequence number, on the rows of `seen` for which the SQL `holds`
+    is true.
     """
     decide = rows.candidate.decide
     slices = SequenceSlices(_batches(asked, facts, rows, holds))
@@ -49,7 +49,7 @@ def compiled_decisions(
 def _batches(
     asked: RowsAsked, facts: FactRows, rows: RowsOfProgram, holds: str
 ) -> Iterator[list[Entry]]:
-    """Payments as entries whose bodies are their facts, what was decided, and what was read."""
+    """Payments as entries whose bodies are their facts, past decisions and aggregates."""
     windows = rows.windows
     columns = [*facts.columns, *(raw_window(index, rows.number) for index in range(len(windows)))]
     reader = (

@@ -43,12 +43,12 @@ creation, whether updates tell of the payment, whether it reads, its group, whet
 something, and what.
 """
 _TimedElement: TypeAlias = tuple[int, _Element | None]
-"""When (µs) a payment happened, and what it brought."""
+"""A payment's event time (µs) and its element."""
 
 
 @dataclass(frozen=True, slots=True)
 class BroughtElement:
-    """What a payment brings to a series, in SQL: whether it does, and its value, of type `kind`."""
+    """SQL for a payment's element in a series: whether it has one, and its value, of type `kind`."""
 
     plan: SeriesPlan
     brings: str
@@ -68,7 +68,7 @@ class BroughtRows:
 
 
 def says_window(program: Rule | Scorecard, history: History, facts: FactRows) -> bool:
-    """Whether SQL says what payments bring to a window, and in which group."""
+    """Whether a window's elements and groups can be computed in SQL."""
     try:
         _brought_keys(history, translation_of(program, facts))
         _brought_element(history, translation_of(program, facts))
@@ -88,7 +88,7 @@ def brought_rows(
     plan: ReplayPlan,
     facts: FactRows,
 ) -> BroughtRows:
-    """What the series of windows with the same keys get, all of which SQL says."""
+    """The elements of windows with the same keys, all of which SQL can compute."""
     translation = translation_of(program, facts)
     windows = dict(zip((each.series for each in plan.reading.plan.windows), histories, strict=True))
     elements = []
@@ -106,9 +106,9 @@ def _brought_keys(history: History, translation: Translation) -> list[exp.Expres
 def _brought_element(
     history: History, translation: Translation
 ) -> tuple[exp.Expression, exp.Expression, t.Type]:
-    """Whether a payment brings something, its value and the type of it."""
+    """SQL for whether a payment has an element, and for its value; and the value's type."""
     series, looks_at_all = history.series, history.function in ("any", "all")
-    # `any` and `all` look at what the test gives of each record.
+    # `any` and `all` need the result of the test for each record.
     test, value = (None, series.where) if looks_at_all else (series.where, series.value)
     said = exp.true() if value is None else _translate_integer(value, translation)
     tests = (
@@ -134,7 +134,7 @@ def _translate_integer(node: Expression, translation: Translation) -> exp.Expres
 def read_columns(
     brought: BroughtRows, plan: ReplayPlan, tables: Any, rows: str, reads: str
 ) -> Iterator[tuple[list[int], list[list[Value | None]]]]:
-    """The sequence numbers of the rows for which `reads` holds, and what they read in each window."""
+    """The sequence numbers of the rows for which `reads` is true, and their values in each window."""
     told_of = f"payment IN (SELECT payment FROM ({rows}) WHERE kind = {Kind.UPDATE:d})"
     columns = {
         "place": "place",
@@ -190,11 +190,11 @@ class _CountedSeries:
         own = [(index, each) for index, each in windows if each.series == element.plan.digest]
         self._earlier = {at: self._series.reader(each) for at, each in own if each.earlier}
         self._readers = {at: self._series.reader(each) for at, each in own if not each.earlier}
-        # What payments brought that updates tell of, while a window reaches them.
+        # The elements of payments with updates, as long as a window reaches them.
         self._known: dict[int, _TimedElement] = {}
 
     def count(self, rows: Iterable[_Row]) -> dict[int, list[Value | None]]:
-        """What the rows that are read find in each window, by the window's index."""
+        """The values that the reading rows find in each window, by the window's index."""
         found = {index: list[Value | None]() for index in (*self._earlier, *self._readers)}
         earlier = [(found[index].append, read) for index, read in self._earlier.items()]
         later = [(found[index].append, read) for index, read in self._readers.items()]
@@ -220,7 +220,7 @@ class _CountedSeries:
         return found
 
     def _change(self, payment: int, at: int, element: _Element | None) -> None:
-        """Takes out what a payment brought, and puts in what it brings from now on."""
+        """Replace a payment's element."""
         was = self._known.get(payment)
         if was is None or was[1] == element:
             return
@@ -231,6 +231,6 @@ class _CountedSeries:
         self._known[payment] = at, element
 
     def _forget(self, horizon: int) -> None:
-        """No window reaches back to the event time `horizon` (µs) any more."""
+        """Drop elements up to the event time `horizon` (µs), which no window reaches any more."""
         held = self._known.items()
         self._known = {payment: each for payment, each in held if each[0] > horizon}

@@ -1,9 +1,9 @@
-"""Windows that the recorded decisions did not read, counted by the code that counts live.
+"""Count windows that the recorded decisions did not read, by the code that counts live traffic.
 
-A record counts in the groups of its keys alone, so history is counted in parts: all that has the
-same keys is in one part, and parts are counted in processes of their own. Where keys don't share
-payments out, time does: a part counts what its windows reach before its first payment, too. What
-comes of it is a table of values by the payment's sequence number.
+A record counts only in the groups of its keys. So history is divided into parts by keys, which are
+counted in processes of their own. Where keys do not divide the payments well, time does: a part
+then also counts what its windows reach before its first payment. The result is a table of values by
+the payment's sequence number.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -53,11 +53,11 @@ from tollkeeper.grammar.program import History, Rule, Scorecard
 
 PAYMENTS_A_PROCESS = 50_000
 COLUMNS_A_PROCESS = 1_000_000
-"""So many payments to count are worth a process of their own, from entries and from columns."""
+"""How many payments to count are worth a process, from entries and from columns."""
 LAST_NUMBER = 2**62
-"""Beyond all sequence numbers."""
+"""Greater than all sequence numbers."""
 _HOT = 1.5
-"""A part with so many times its share of the payments has a key that most of them share."""
+"""A part with this many times its share of the payments has a key that most of them share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,21 @@ class WindowsAsked:
 
 
 def histories_of(asked: WindowsAsked) -> list[History]:
-    """The windows as their program has them."""
+    """The histories of the windows, in the program."""
     return [asked.program.histories[index] for index in asked.indexes]
 
 
 def plan_of(asked: WindowsAsked) -> ReplayPlan:
-    """What counting the windows needs of history."""
+    """The plan of what counting needs of history."""
     plan = plan_windows(asked.program, histories_of(asked), full_vocabulary(), asked.late)
     return replace(plan, update=lambda entry: entry.body)
 
 
 def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mapping[int, str]:
-    """Makes a table in `tables` for windows of the same keys: what each payment reads in them.
+    """Count windows; makes a table in `tables` for all windows with the same keys, with the values
+    of each payment.
 
-    Gives the tables' names by the windows' indexes. Raises `JournalError`.
+    Returns the tables' names by the windows' indexes. Raises `JournalError`.
     """
     if not asked.indexes:
         return {}
@@ -107,7 +108,7 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
 
 
 def _processes(asked: WindowsAsked, exported: ExportedHistory) -> int:
-    """By how many processes windows of the same keys are worth being counted."""
+    """How many processes to use for the windows of the same keys."""
     payments = sum(exported.progress.parts[part].payments for part in exported.parts)
     each = COLUMNS_A_PROCESS if _are_said(asked) else PAYMENTS_A_PROCESS
     return max(1, min(len(os.sched_getaffinity(0)), payments // each))
@@ -143,7 +144,7 @@ class WindowsPart:
 def split_windows(
     asked: WindowsAsked, exported: ExportedHistory, folder: Path, most: int
 ) -> Iterator[WindowsPart]:
-    """The windows of equal keys together, and each of these in up to so many parts."""
+    """Group the windows by keys, and divide each group into at most `most` parts."""
     for windows in alike_windows(asked):
         plan = plan_of(windows)
         make_happened(exported.tables, plan, start_of(windows, plan))
@@ -159,9 +160,9 @@ def split_windows(
 
 
 def spans_at(asked: WindowsAsked, tables: Any, cuts: Sequence[int]) -> list[CountedSpan]:
-    """The spans of `happened` that begin at sequence numbers, which ascend, and one before them.
+    """The spans of `happened` between ascending sequence numbers, from the beginning to the end.
 
-    One span without any cuts if a window has no end, as then it reaches all that was before.
+    A single span if a window has no end, as it reaches everything before it.
     """
     plan = plan_of(asked)
     if plan.reach is None:
@@ -210,7 +211,7 @@ def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
 
 
 def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
-    """The windows by their keys, those that can't be counted from columns apart."""
+    """Group the windows by their keys, and by whether they can be counted from columns."""
     digests = Digests(asked.program.lets)
     alike: defaultdict[tuple[str | bool, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
@@ -228,7 +229,7 @@ def _are_said(asked: WindowsAsked) -> bool:
 
 
 def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
-    """Makes the tables of parts that were counted; see `count_windows`."""
+    """Make the tables from counted parts; see `count_windows`."""
     files: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for part in parts:
         files[part.asked.indexes].append(str(part.file))
@@ -246,15 +247,15 @@ def start_of(asked: WindowsAsked, plan: ReplayPlan) -> int:
 
 
 def open_history(asked: WindowsAsked, begin: int) -> AbstractContextManager[ExportedHistory]:
-    """What counting from event times `begin` (µs) on needs of an export. Raises `JournalError`."""
+    """Open the days of an export from event time `begin` (µs) on. Raises `JournalError`."""
     return open_export(asked.target, asked.account, begin - TIME_TO_ARRIVAL)
 
 
 def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
-    """Those of the windows' keys by which SQL tells rows of `happened` apart, as one number; None
-    without any.
+    """SQL for a number computed from those of the windows' keys that SQL can compute for rows of
+    `happened`; None without any.
 
-    Payments of equal keys are alike in each of them.
+    Payments with equal keys have the same number.
     """
     keys, plan = asked.program.histories[asked.indexes[0]].keys, plan_of(asked)
     facts = make_happened(exported.tables, plan, start_of(asked, plan))
@@ -272,7 +273,7 @@ def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
 
 
 def _perform(parts: Sequence[WindowsPart]) -> Iterator[None]:
-    """Counts the first part of each here, and the others in processes that take long to start."""
+    """Count one share of the parts here, and the others in processes."""
     shares: defaultdict[int, list[WindowsPart]] = defaultdict(list)
     for part in parts:
         shares[part.number].append(part)
@@ -295,7 +296,7 @@ def _count_parts(parts: Sequence[WindowsPart]) -> Iterator[None]:
     begin = min(part.span.begin for part in parts)
     with open_history(parts[0].asked, begin) as exported:
         if parts[0].parts > 1:
-            # The other parts have the other processors.
+            # The other processors are for the other parts.
             exported.tables.execute("SET threads = 1")
         for part in parts:
             count_part(part, exported)
@@ -303,7 +304,7 @@ def _count_parts(parts: Sequence[WindowsPart]) -> Iterator[None]:
 
 
 def count_part(part: WindowsPart, exported: ExportedHistory) -> None:
-    """Counts the windows of a part, and writes its file."""
+    """Count the windows of a part and write its file."""
     asked, plan = part.asked, plan_of(part.asked)
     facts = make_happened(exported.tables, plan, part.span.begin)
     rows = part_rows(part, plan, exported.tables)
@@ -313,7 +314,7 @@ def count_part(part: WindowsPart, exported: ExportedHistory) -> None:
 
 
 def values_schema(asked: WindowsAsked) -> Any:
-    """The columns of what payments read in the windows."""
+    """The columns of the payments' values in the windows."""
     read = [
         pa.field(raw_window(index), column_form(asked.program.histories[index].type)[0])
         for index in asked.indexes
@@ -322,14 +323,14 @@ def values_schema(asked: WindowsAsked) -> Any:
 
 
 def part_rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> str:
-    """In SQL, what happened to the part's payments; `reads` says which of these read in it."""
+    """SQL for what happened to the part's payments; its column `reads` says which of the rows read."""
     if part.key is None:
-        # Time alone shares these out: `count_rows` has them read from the span's first one on.
+        # Divided by time alone: `count_rows` lets them read from the span's first payment on.
         return f"SELECT *, TRUE AS reads FROM happened WHERE place < {part.span.beyond}"
     own = f"{part.key} % {part.parts} = {part.number}"
     if not _can_move(part.asked, plan):
         return f"SELECT *, TRUE AS reads FROM happened AS seen WHERE {own}"
-    # What leaves a group, or comes to it, is told to both: by the payment as it was created.
+    # When an update changes a group, both groups must see it: the creation's key selects the part.
     tables.execute(
         f"CREATE OR REPLACE TABLE own AS SELECT DISTINCT payment FROM happened AS seen WHERE {own}"
     )
@@ -342,7 +343,7 @@ def part_rows(part: WindowsPart, plan: ReplayPlan, tables: Any) -> str:
 def count_rows(
     part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
 ) -> Iterator[list[Any]]:
-    """What the payments among the rows, in SQL, read in the windows: columns of `values_schema`."""
+    """The values of the payments among the rows (SQL), as columns of `values_schema`."""
     asked, tables = part.asked, exported.tables
     forms = [column_form(each.type)[1] for each in histories_of(asked)]
     found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]] | None = None
@@ -360,7 +361,7 @@ def count_rows(
 def _read_entries(
     part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory, facts: FactRows, rows: str
 ) -> Iterator[tuple[list[int], Iterable[Sequence[Any]]]]:
-    """The sequence numbers of the rows that are read, and what the program read of each window."""
+    """The sequence numbers of the reading rows, and their values in each window."""
     asked, first = part.asked, part.span.first
     tables, elsewhere = exported.tables, frozenset[int]()
     if _can_move(asked, plan):

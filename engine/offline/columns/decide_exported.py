@@ -1,4 +1,4 @@
-"""What would change of the rows of an export, once what a program reads of history is known of each."""
+"""Decide the rows of an export, given the values of the windows, and compare the decisions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tollkeeper.grammar.program import Rule, Scorecard
 
 
 class ColumnsAsked(NamedTuple):
-    """A program over an export, for payments that arrived from `since` (µs) on; `late` (µs) is how far
-    behind the latest arrival the service counts a payment. `labels` count before those exported.
+    """A backtest over an export, of payments that arrived from `since` (µs) on; `late` (µs) is how
+    far behind the latest arrival the service counts a payment. `labels` override the exported ones.
     """
 
     target: Path
@@ -34,7 +34,7 @@ class ColumnsAsked(NamedTuple):
 
 
 def rows_asked(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
-    """The same of the days that were opened."""
+    """The rows to decide, of the days that were opened."""
     account, program = exported.account, asked.program
     everyone = not was_published(account, program)
     candidate = candidate_of(program, account, asked.late)
@@ -48,7 +48,7 @@ def decide_exported(
     counted: Mapping[int, str],
     progress: Progress,
 ) -> Comparison:
-    """What would change by the recorded windows and those of the tables that were `counted`."""
+    """The comparison, from the recorded windows and from the tables of `counted` ones."""
     make_seen(rows, counted)
     if isinstance(asked.program, Scorecard):
         score_rows(rows, facts)
@@ -59,7 +59,7 @@ def decide_exported(
 
 
 def _labels(exported: ExportedHistory) -> dict[str, Verdict]:
-    """The label that counts of each payment that has one by now."""
+    """The payments' present labels."""
     said: dict[str, dict[LabelSource, Verdict]] = {}
     rows = exported.tables.execute("SELECT id, source, label FROM labels WHERE valid_to IS NULL")
     for id_, source, label in rows.fetchall():

@@ -1,7 +1,7 @@
-"""Rules over the rows of an export: the conditions that SQL says exactly, then the decider's own.
+"""Decide the rows of an export by rules: in SQL as far as possible, then by the compiled rule.
 
-The conditions are asked in their order. Up to the first one that SQL can't say exactly, SQL decides;
-what is left then is decided by the compiled rule over batches of Arrow.
+Conditions are evaluated in order. SQL decides up to the first one that it can't express exactly;
+the remaining rows are decided by the compiled rule in batches of Arrow.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -20,12 +20,12 @@ from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.grammar.program import Rule
 
 _MOST_SQL = 200_000
-"""Characters of a condition in SQL; lets stand in it in full, again and again."""
+"""The most characters of a condition in SQL, in which lets are written out at each use."""
 _NO_RULE = -1
 
 
 def decide_rows(asked: RowsAsked, facts: FactRows) -> None:
-    """Makes the view `decided`: `seen` with `met`, the row of the table `conditions` that decides."""
+    """Make the view `decided`: `seen` with `met`, the row of the table `conditions` that decides."""
     tables = asked.exported.tables
     tables.execute("CREATE TABLE rest (sequence BIGINT, met BIGINT)")
     named: list[tuple[Any, ...]] = [(_NO_RULE, None, None, None)]
@@ -61,7 +61,8 @@ def _by_rule(arms: Sequence[tuple[str, str]]) -> str:
 
 
 def _sayable(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> list[str]:
-    """The rule's conditions in SQL, up to the first that it can't say exactly of all its payments."""
+    """The rule's conditions in SQL, up to the first that SQL can't express exactly for all
+    payments."""
     tables, rule, found, guards = asked.exported.tables, rows.program, [], []
     assert isinstance(rule, Rule)
     translation = asked.translation(rows, facts)
@@ -85,8 +86,8 @@ def _sayable(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> list[str
 def _decide_rest(
     asked: RowsAsked, facts: FactRows, rows: RowsOfProgram, said: Sequence[str], first: int
 ) -> None:
-    """Fills `rest`: what the rule decides about its payments that meet none of the conditions
-    `said`."""
+    """Fill `rest` with the compiled rule's decisions on the payments that meet none of the
+    conditions `said`."""
     tables, rule = asked.exported.tables, rows.program
     assert isinstance(rule, Rule)
     undecided = [rows.holds, *(f"NOT coalesce({each}, FALSE)" for each in said)]

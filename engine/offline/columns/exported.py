@@ -1,4 +1,4 @@
-"""An account's export as tables of DuckDB, with what was configured."""
+"""Open an account's export as tables of DuckDB, with the account's configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
 
 NUMBER = 1
-"""The account's number among what was exported, which has it alone."""
+"""The account's number while an export is read, which has only one."""
 _CHANGES = "SELECT sequence, epoch_us(arrived), change FROM changes ORDER BY sequence"
 _FIRST_ARRIVAL = "SELECT epoch_us(min(arrived)) FROM read_parquet(?)"
 
@@ -55,8 +55,8 @@ class ExportedHistory:
 def open_export(
     target: Path, name: str, begin: int, end: int = LAST_INSTANT, newest: int | None = None
 ) -> Iterator[ExportedHistory]:
-    """What an export has of an account, payments from the day of `begin` to that of `end` (µs); of
-    their parts those alone that hold the `newest` so many.
+    """Open an account's export, with payments from the day of `begin` to that of `end` (µs); with
+    `newest`, only the parts that have that many newest payments.
 
     Raises `JournalError` for a folder that is no export, or has nothing of the account.
     """

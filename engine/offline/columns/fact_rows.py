@@ -1,6 +1,6 @@
-"""Facts read from an export's columns: as SQL that carries them as programs do, and as objects.
+"""Read facts from an export's columns: as SQL in the representation of programs, and as objects.
 
-What a row gives is read like `Facts`; an attribute that was not wanted is not there.
+An object is read like `Facts`; attributes that were not wanted do not exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tollkeeper.grammar.vocabulary import Field
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """An object of facts: what it is made of, by name, and the fact that says whether it is there."""
+    """An object of facts: its attributes, and the fact that says whether it exists."""
 
     inner: Mapping[str, _Node | Access]
     made: type[Any]
@@ -41,9 +41,9 @@ def column_path(path: Sequence[str], row: str) -> str:
 
 
 def carried_fact(field: Field, row: str) -> str:
-    """A fact of a row in SQL, carried as `grammar/types.py` says; an address as its 16 bytes.
+    """SQL for a fact of a row, represented as `grammar/types.py` says; an address as its 16 bytes.
 
-    Of a record it is whether it is there.
+    For a record it is whether the record exists.
     """
     column = column_path(field.path, row)
     match field.type:
@@ -60,8 +60,8 @@ def carried_fact(field: Field, row: str) -> str:
 
 
 class FactRows:
-    """Reads the facts that are `wanted` of rows: `columns` are what to select of each, by name, and
-    `names` these names by the facts' accesses.
+    """Reads the `wanted` facts of rows. `columns` is what to select of each row, by name; `names`
+    are these names by the facts' accesses.
     """
 
     def __init__(self, wanted: Iterable[Access], row: str) -> None:
@@ -78,7 +78,7 @@ class FactRows:
         self._root = _node((), needed, known)
 
     def facts(self, batch: Any, arrived: Sequence[int]) -> list[Any]:
-        """The facts of a batch of Arrow that has the columns."""
+        """The facts of a batch of Arrow with these columns."""
         values: dict[Access, Sequence[Any]] = {("arrived",): arrived}
         for name, (access, field) in zip(self.columns, self._fields.items(), strict=True):
             values[access] = _read(field.type, batch.column(name).to_pylist())
@@ -110,7 +110,7 @@ def _objects(node: _Node, values: Mapping[Access, Sequence[Any]], count: int) ->
 
 
 def _read(kind: t.Type, values: list[Any]) -> list[Any]:
-    """Facts of the form that `carried_fact` has."""
+    """Convert values of `carried_fact`."""
     match kind:
         case t.Collection():
             return [tuple(map(_element, each)) for each in values]
@@ -121,7 +121,7 @@ def _read(kind: t.Type, values: list[Any]) -> list[Any]:
 
 
 def _element_reader() -> Callable[[Mapping[str, Any]], Any]:
-    """Reads a transaction: an object with the attributes that its fields are found by."""
+    """A function that converts a transaction to an object with the attributes of its fields."""
     fields = full_vocabulary().transaction
     readers = [_member(field, fields) for field in fields.values() if len(field.path) == 1]
     names = [(field.access[0], Any) for field in fields.values() if len(field.path) == 1]

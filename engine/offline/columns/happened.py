@@ -1,4 +1,4 @@
-"""What an export tells of payments, updates and labels, in the order in which it happened."""
+"""An export's payments, updates and labels in the order in which they happened."""
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of numbers
 
@@ -58,9 +58,9 @@ _DECIDED = {
 
 
 def make_happened(tables: Any, plan: ReplayPlan, start: int | None) -> FactRows:
-    """Makes the view `happened` of what the plan's series hear of, from event times `start` (µs) on.
+    """Make the view `happened` of what the plan's series count, from event times `start` (µs) on.
 
-    `payment` is the sequence number of the payment that a row is about.
+    Its column `payment` is the sequence number of the payment that a row is about.
     """
     facts = FactRows(plan.read, "told")
     heard = [
@@ -90,8 +90,8 @@ def make_happened(tables: Any, plan: ReplayPlan, start: int | None) -> FactRows:
 def read_happened(
     tables: Any, plan: ReplayPlan, facts: FactRows, rows: str
 ) -> Iterator[list[Entry]]:
-    """Rows of `happened` in order, as entries whose bodies are facts or a label, and whose outcomes
-    are what was decided; the id is the number of the payment.
+    """Rows of `happened` in order, as entries whose bodies are facts or a label and whose outcomes
+    are the past decisions; the id is the payment's number.
     """
     reader = tables.cursor().sql(f"{rows} ORDER BY place").to_arrow_reader(_BATCH)
     outcomes_of, bodies_of = _outcomes_reader(plan), _bodies_reader(plan, facts)

@@ -1,4 +1,4 @@
-"""The newest payments alone, for whoever waits for the rest: no windows are counted for them."""
+"""Backtest the newest payments alone, to show something while the rest is computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.program import Rule, Scorecard
 
 PAYMENTS_AT_ONCE = 50_000
-"""So many payments answer at once, and tell of most changes."""
+"""This many payments are decided at once, and show most kinds of changes."""
 
 
 def backtest_newest(
@@ -30,8 +30,9 @@ def backtest_newest(
     labels: Labels,
     late: int = LATE,
 ) -> Report | None:
-    """The same of the newest payments alone, at once; None where the program's windows are to be
-    counted. Raises `Invalid` and JournalError as `backtest_columns`.
+    """As `backtest_columns` for the newest payments; None if windows would have to be counted.
+
+    Raises `Invalid` and JournalError as `backtest_columns`.
     """
     since, _ = period
     asked = ColumnsAsked(target, account_name, program, since, late, labels)

@@ -59,11 +59,11 @@ from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concern
 from tollkeeper.engine.progress import Progress, unwatched
 
 PAYMENTS_A_PART = 500_000
-"""So many payments a task can hold in memory."""
+"""The payments that a task can hold in memory."""
 _MEMORY = "1g"
 
 _Sent = tuple[int, bytes]
-"""What goes from one task to another: whose task it is, and rows as Arrow."""
+"""A message between tasks: the number of the task it is for, and rows as Arrow."""
 _SENT = "place long, sent binary"
 _Compared = tuple[
     list[tuple[Cell, AmountTally]],
@@ -153,7 +153,7 @@ def _open_day(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
 
 
 def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
-    """The indexes of the windows that not every payment of the day read, with nothing."""
+    """The indexes of windows that not every payment of the day read, each with empty rows."""
     with _open_day(asked, day) as exported:
         rows = rows_asked(asked, exported)
         make_concerned(rows)
@@ -161,7 +161,7 @@ def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
 
 
 def happened_in_day(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
-    """What happened to the payments of a day, to each task that counts some of them."""
+    """What happened to a day's payments, addressed to the tasks that count them."""
     asked = parts[0].asked
     plan = plan_of(asked)
     with _open_day(asked, day) as exported:
@@ -169,7 +169,7 @@ def happened_in_day(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
         make_happened(tables, plan, start_of(asked, plan))
         tables.execute("CREATE TABLE told AS FROM happened")
         for part in parts:
-            # A span begins with what its windows reach before it.
+            # A span includes what its windows reach before it.
             make_told = (
                 f"CREATE OR REPLACE VIEW happened AS FROM told WHERE {_span_condition(part.span)}"
             )
@@ -200,7 +200,7 @@ def _deciding(asked: ColumnsAsked) -> Callable[[Any], Any]:
 
 
 def count_sent(part: WindowsPart, told: Any) -> Any:
-    """What the payments of a part read, to the tasks that decide about their days."""
+    """The values of a part's payments, addressed to the tasks that decide their days."""
     asked, plan = part.asked, plan_of(part.asked)
     with open_history(asked, part.span.begin) as exported:
         tables = exported.tables
@@ -223,12 +223,12 @@ def count_sent(part: WindowsPart, told: Any) -> Any:
 
 
 def exported_days(exported: ExportedHistory) -> list[int]:
-    """The days that were opened, by their numbers; each is a task."""
+    """The numbers of the days that were opened; each is a task."""
     return sorted({day_number(each) for each in exported.parts})
 
 
 def _by_days(exported: ExportedHistory, values: Any) -> Iterator[tuple[int, Any]]:
-    """The values of payments by their days, whose parts are spans of sequence numbers."""
+    """Divide payments' values by day; the parts of days are spans of sequence numbers."""
     exported.tables.register("values_read", values)
     for name in exported.parts:
         part = exported.progress.parts[name]
@@ -241,7 +241,7 @@ def _decide(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
 
 
 def decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes:
-    """What would change of a day, whose payments read what was `counted`."""
+    """The comparison of a day, given the `counted` values of its payments."""
     read: defaultdict[tuple[str, ...], list[Any]] = defaultdict(list)
     for values in _unpack(counted):
         read[tuple(values.column_names)].append(values)
@@ -270,7 +270,7 @@ def _index(column: str) -> int:
 
 
 def _together(sent: Iterable[bytes]) -> Comparison:
-    """The comparison of all the days, from those of each in their order."""
+    """The comparison of all days, from those of each day in order."""
     cells: defaultdict[Cell, AmountTally] = defaultdict(AmountTally)
     examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
     found = Comparison()
@@ -289,7 +289,7 @@ def _together(sent: Iterable[bytes]) -> Comparison:
 
 
 def _put_table(tables: Any, name: str, parts: Sequence[Any]) -> None:
-    """Makes a table that cursors see as well."""
+    """Make a table that cursors see as well."""
     tables.register("sent", pa.concat_tables(parts))
     tables.execute(f"CREATE TABLE {name} AS FROM sent")
     tables.unregister("sent")

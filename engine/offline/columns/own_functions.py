@@ -22,7 +22,7 @@ from tollkeeper.grammar.regexes import compile_regex
 
 
 class OwnFunction(NamedTuple):
-    """The types of SQL that a function takes and gives."""
+    """A function with the SQL types of its arguments and of its result."""
 
     given: Sequence[str]
     gives: str
@@ -30,13 +30,13 @@ class OwnFunction(NamedTuple):
 
 
 def sql_of(tables: Any, said: exp.Expression) -> str:
-    """The expression in SQL; the connection then knows the functions of our own that it calls."""
+    """The text of an SQL expression, after registering the own functions that it calls."""
     _make_called(tables, said)
     return said.sql(DIALECT)
 
 
 def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
-    """In SQL, whether no row fails a guard."""
+    """SQL for whether no row fails a guard."""
     tests = [f"coalesce({sql_of(tables, each)}, TRUE)" for each in guards]
     return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"
 
@@ -53,8 +53,8 @@ def _make_called(tables: Any, said: exp.Expression) -> None:
 
 
 def make_function(tables: Any, name: str, own: OwnFunction) -> None:
-    """Makes the function known to a connection and its cursors."""
-    # It brings Arrow, which takes longer to load than most rules take to be asked.
+    """Register the function at a connection and its cursors."""
+    # Imported here: Arrow takes longer to load than most backtests take.
     from tollkeeper.engine.offline.columns.arrow_function import arrow_function
 
     tables.create_function(

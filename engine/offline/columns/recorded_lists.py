@@ -1,4 +1,4 @@
-"""An account's lists and tables through all of its time, asked from SQL by key and sequence number."""
+"""An account's lists and tables over time, for look-ups from SQL by key and sequence number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LENGTH_BITS = 8
 
 
 class HeldSpan(NamedTuple):
-    """An entry's columns, with the sequence numbers from which, and before which, it was there."""
+    """An entry's columns, with the span of sequence numbers in which it was in its list."""
 
     begins: int
     ends: int | None
@@ -47,7 +47,8 @@ class RecordedEntries:
         self._lengths = sorted({_length(self._lookup, key) for key in held}, reverse=True)
 
     def find(self, key: Value, sequence: int, at: int) -> HeldSpan | None:
-        """The entry that held a key for what had this number and arrived `at` (µs)."""
+        """The entry that matched a key for a record with this sequence number that arrived `at`
+        (µs)."""
         for candidate in self._candidates(key):
             for each in self._held.get(candidate, ()):
                 if each.holds(sequence, at):
@@ -55,7 +56,7 @@ class RecordedEntries:
         return None
 
     def _candidates(self, key: Value) -> Iterator[Value]:
-        """The keys of entries that hold this one, the longest first."""
+        """The keys of entries that match this one, the longest first."""
         match self._lookup:
             case "value":
                 yield key
@@ -79,8 +80,8 @@ def _length(lookup: Lookup, key: Value) -> int:
 
 
 class RecordedLists:
-    """Functions of SQL, each made when it is first wanted; `specs` are the account's lists and
-    tables."""
+    """The look-ups as SQL functions, registered when first used; `specs` are the account's lists
+    and tables."""
 
     def __init__(self, tables: Any, specs: Mapping[str, Spec]) -> None:
         self.specs = specs
@@ -90,7 +91,8 @@ class RecordedLists:
         self._made: set[str] = set()
 
     def contains(self, name: str) -> str:
-        """Takes a value, a sequence number and an arrival (µs): whether the list held the value."""
+        """The function from (value, sequence number, arrival in µs) to whether the list had the
+        value."""
         spec = self.specs[name]
         assert isinstance(spec, ListSpec)
         own = f"own_list_{self._numbers[name]}"
@@ -102,8 +104,8 @@ class RecordedLists:
         return self._make(own, spec, "BOOLEAN", holds)
 
     def column(self, name: str, column: str) -> str:
-        """Takes a key, a sequence number and an arrival (µs): the column of the row that held the
-        key."""
+        """The function from (key, sequence number, arrival in µs) to the column of the matching
+        row."""
         spec = self.specs[name]
         assert isinstance(spec, TableSpec)
         place = list(spec.columns).index(column)

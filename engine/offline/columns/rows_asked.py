@@ -1,4 +1,4 @@
-"""What is asked of an export's rows: a program, and the rules that then decide."""
+"""The programs of a backtest over an export's rows: the candidate, and the rules that then decide."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _DECIDED_BY = (
 
 @dataclass(frozen=True, slots=True)
 class RowsOfProgram:
-    """A program over the rows of `seen` for which `holds`, in SQL, is true.
+    """A program for the rows of `seen` for which the SQL `holds` is true.
 
-    `number` tells the columns of its windows from those of other programs.
+    `number` distinguishes the columns of its windows from those of other programs.
     """
 
     number: int
@@ -48,17 +48,17 @@ class RowsOfProgram:
 
     @property
     def windows(self) -> tuple[WindowColumn, ...]:
-        """The columns that an export has for its aggregates, in their order."""
+        """The export's columns for its aggregates, in their order."""
         return window_columns(self.program, {})
 
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """A program over payments that arrived from `since` (µs) on, and the `rules` that then decide:
-    the program itself, or by the scores of a scorecard those that decided.
+    """The candidate, for payments that arrived from `since` (µs) on, and the `rules` that decide:
+    the candidate itself, or, for a scorecard, the recorded rules by its scores.
 
-    `everyone` says that every payment that asked for a recommendation gets a rule, else those that
-    name it or have it by default. `read` are the facts that all of them read.
+    With `everyone`, a rule decides every payment that asked for a recommendation, else only those
+    that name it or have it by default. `read` are the facts that all programs read.
     """
 
     exported: ExportedHistory
@@ -68,7 +68,7 @@ class RowsAsked:
     everyone: bool
 
     def translation(self, rows: RowsOfProgram, facts: FactRows) -> Translation:
-        """What the names of one of its programs mean."""
+        """The translation of one of the programs."""
         settings = [each for _, each in settings_of(self.exported)]
         return translation_of(rows.program, facts, self.exported.lists, settings, rows.number)
 
@@ -84,7 +84,7 @@ class RowsAsked:
 def ask_rows(
     exported: ExportedHistory, candidate: Candidate, since: int, late: int, *, everyone: bool
 ) -> RowsAsked:
-    """The same for a candidate, with the rules that it needs; `late` as of the service."""
+    """The rows for a candidate, with the rules that it needs; `late` is the service's."""
     tried = RowsOfProgram(0, candidate)
     rules: tuple[RowsOfProgram, ...] = (tried,)
     if isinstance(candidate.program, Scorecard):
@@ -106,7 +106,8 @@ def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOf
 
 
 def settings_of(exported: ExportedHistory) -> list[tuple[int, AccountSettings]]:
-    """What was set, by the sequence number from which it held, the first ones from the beginning."""
+    """The settings, each with the sequence number from which it held; the first one's is the
+    beginning."""
     later = (
         (each.sequence, each.change.settings)
         for each in exported.changes

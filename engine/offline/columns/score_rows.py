@@ -1,8 +1,8 @@
-"""A scorecard over the rows of an export: its score takes the place of the recorded one.
+"""Score the rows of an export by a scorecard, whose score replaces the recorded one.
 
 Doubles are added in the order in which the compiled scorecard adds them, and a score is looked up
-among the logits at which it changes, so SQL has to round nothing. So near to one of these that the
-rounding of doubles tells, the compiled scorecard is asked.
+among the logits at which it changes, so SQL rounds nothing. Close to such a logit, where rounding
+could matter, the compiled scorecard is called.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -34,13 +34,13 @@ from tollkeeper.engine.programs.compile.functions import score
 from tollkeeper.grammar.program import Scorecard
 
 UNSURE = 1e-12
-"""Nearer than this to where a score begins, the rounding of doubles may tell which one it is."""
+"""Closer than this to a logit at which the score changes, the rounding of doubles may matter."""
 _SURE = 64.0
-"""A logit of this size leads to a score of 0, or of 100."""
+"""A logit of this absolute value gives a score of 0 or 100."""
 
 
 def score_rows(asked: RowsAsked, facts: FactRows) -> None:
-    """Makes `seen` anew, with the scorecard's scores."""
+    """Replace `seen` by a view with the scorecard's scores."""
     tables, scorecard = asked.exported.tables, asked.tried.program
     assert isinstance(scorecard, Scorecard)
     tables.execute("CREATE TABLE scored (sequence BIGINT, score BIGINT)")
@@ -65,12 +65,12 @@ def score_rows(asked: RowsAsked, facts: FactRows) -> None:
 
 @cache
 def score_bounds() -> Sequence[float]:
-    """The logits about which the scores of 1 to 100 begin."""
+    """The logits near which the scores of 1 to 100 begin."""
     return tuple(map(_first_logit, range(1, 101)))
 
 
 def _steps() -> tuple[list[exp.Expression], list[exp.Expression]]:
-    """The logits beside which a score is sure, and the scores, none from one to the other of a pair."""
+    """The logits between which a score is certain, and the scores; None close to a change."""
     beside = [each + shift for each in score_bounds() for shift in (-UNSURE, UNSURE)]
     amounts = [each for wanted in range(1, 101) for each in (exp.null(), sql_literal(wanted))]
     return list(map(sql_literal, beside)), [sql_literal(0), *amounts]
@@ -87,7 +87,7 @@ def _first_logit(wanted: int) -> float:
 
 
 def logit_of(scorecard: Scorecard, translation: Translation) -> exp.Expression:
-    """The sum that the score is made of. Raises `NotExactError`."""
+    """SQL for the logit. Raises `NotExactError`."""
     baseline = scorecard.baseline
     total = sql_literal(math.log(baseline / (1 - baseline)))
     for signal in scorecard.signals:
@@ -99,7 +99,7 @@ def logit_of(scorecard: Scorecard, translation: Translation) -> exp.Expression:
 
 
 def _sayable_logit(asked: RowsAsked, facts: FactRows, scorecard: Scorecard) -> str | None:
-    """The sum in SQL, None where it can't say it exactly of all the payments."""
+    """SQL for the logit, None if it is not exact for all payments."""
     tables, translation = asked.exported.tables, asked.translation(asked.tried, facts)
     try:
         said = sql_of(tables, logit_of(scorecard, translation))

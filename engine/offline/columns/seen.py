@@ -1,5 +1,4 @@
-"""What programs see of an export: the payments that get them, with their facts and what is read of
-history."""
+"""The payments that the programs decide, with their facts and windows, as views over an export."""
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
 
@@ -27,7 +26,8 @@ _SCORES = range(101)
 
 
 def make_concerned(asked: RowsAsked) -> FactRows:
-    """Makes the view `concerned`: the payments that get the program, with what is read of them."""
+    """Make the view `concerned`: the payments that the program decides, with the facts that it
+    reads."""
     tables = asked.exported.tables
     in_force = _make_situations(asked)
     facts = FactRows(asked.read, "payment")
@@ -66,7 +66,8 @@ def make_concerned(asked: RowsAsked) -> FactRows:
 
 
 def lacking_windows(asked: RowsAsked) -> tuple[int, ...]:
-    """The aggregates of the program that not every concerned payment's decision read exactly."""
+    """The indexes of the program's aggregates that some concerned payment's decision did not read
+    exactly."""
     columns = [each.name for each in asked.tried.windows]
     if not columns:
         return ()
@@ -98,10 +99,9 @@ def lacking_windows(asked: RowsAsked) -> tuple[int, ...]:
 
 
 def make_seen(asked: RowsAsked, counted: Mapping[int, str]) -> None:
-    """Makes the view `seen`: the concerned payments with the aggregates that programs read.
+    """Make the view `seen`: the concerned payments with the aggregates that programs read.
 
-    `counted` are the tables that have those of the tried program's indexes in place of the recorded
-    ones.
+    `counted` are tables with counted values, by the index of the candidate's aggregate.
     """
     raw, carried = [], []
     for each in asked.programs:
@@ -118,9 +118,10 @@ def make_seen(asked: RowsAsked, counted: Mapping[int, str]) -> None:
 
 
 def _make_situations(asked: RowsAsked) -> str:
-    """The tables of settings by their numbers, and of what a score leads to in each.
+    """Make tables of the settings and of the action for each score under them; returns SQL for the
+    number of a payment's settings.
 
-    In SQL, the number of those in force for a payment: a join in order of time would sort it all.
+    Not by a join on time, which would sort all payments.
     """
     settings = settings_of(asked.exported)
     register(
@@ -161,7 +162,7 @@ def _concerns(asked: RowsAsked) -> str:
 def register(
     tables: Any, name: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Makes a table of rows: of numbers where its column says one, else of texts."""
+    """Make a table of rows, with columns of the declared number types, else texts."""
     numbers = {"met", "sequence", "number", "situation", "score"}
     values = list(map(list, zip(*rows, strict=True))) or [[] for _ in columns]
     kinds = ("BIGINT" if each in numbers else "VARCHAR" for each in columns)

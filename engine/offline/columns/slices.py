@@ -1,4 +1,4 @@
-"""What happened in one order, handed out in spans of sequence numbers that follow one another."""
+"""Cut a stream of entries into consecutive spans of sequence numbers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tollkeeper.engine.journal.entries import Entry
 
 
 class SequenceSlices:
-    """Hands out batches of entries that come in the order of their sequence numbers."""
+    """Gives the entries of consecutive spans, from batches in the order of sequence numbers."""
 
     def __init__(self, batches: Iterable[list[Entry]]) -> None:
         self._batches = iter(batches)
         self._left: list[Entry] = []
 
     def between(self, _after: int, up_to: int) -> Iterator[list[Entry]]:
-        """Those up to a sequence number, beyond what was handed out before."""
+        """The entries up to a sequence number that were not given before."""
         while True:
             if not self._left:
                 self._left = next(self._batches, [])

@@ -1,4 +1,4 @@
-"""The parts that SQL is built of, as syntax of sqlglot."""
+"""Build SQL from sqlglot's syntax nodes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sqlglot import exp
 
 DIALECT = "duckdb"
 SMALL = 2**62
-"""What is smaller can be added to and compared in 64 bits."""
+"""Smaller numbers can be added and compared in 64 bits."""
 _ADDRESS_BYTES = 16
 
 
 class NotExactError(Exception):
-    """SQL can't say this exactly."""
+    """SQL can't express this exactly."""
 
 
 def sql_call(function: str, *arguments: exp.Expression) -> exp.Expression:
@@ -30,15 +30,15 @@ def own_call(function: str, *arguments: exp.Expression) -> exp.Expression:
 def own_unless(
     test: exp.Expression, own: exp.Expression, otherwise: exp.Expression
 ) -> exp.Expression:
-    """What SQL says where it is exact for the row, as `test` tells, else what our own function says.
+    """SQL's own expression for rows where `test` says that it is exact, else our own function.
 
-    A missing value is left to SQL, which calls nothing for it.
+    For missing values SQL's own is used, which calls no function.
     """
     return exp.Case(ifs=[exp.If(this=sql_not(test), true=own)], default=otherwise)
 
 
 def is_short(value: exp.Expression) -> bool:
-    """Whether a value may be said several times: what is nested would double with each level."""
+    """Whether an expression may be repeated: nested repetitions would double with each level."""
     return isinstance(value, exp.Column)
 
 
@@ -68,7 +68,7 @@ def sql_where(test: exp.Expression, value: exp.Expression) -> exp.Expression:
 
 
 def open_ended(end: exp.Expression, at: exp.Expression) -> exp.Expression:
-    """Whether an end that may be missing is beyond a place."""
+    """Whether an end, NULL for no end, is after a place."""
     is_open = exp.Is(this=end.copy(), expression=exp.null())
     return sql_join(exp.Or, (is_open, sql_binary(exp.GT, end, at)))
 
@@ -91,7 +91,7 @@ def sql_literal(value: Any) -> exp.Expression:
     if isinstance(value, bool):
         return exp.true() if value else exp.false()
     if isinstance(value, str):
-        # A text may end in SQL's own marks, and hold any character.
+        # A text may contain quotes and any other character.
         return sql_call("decode", sql_call("unhex", exp.Literal.string(value.encode().hex())))
     if isinstance(value, float):
         return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
@@ -110,9 +110,9 @@ def sql_address(value: int) -> exp.Expression:
 def sql_steps(
     value: exp.Expression, bounds: Sequence[exp.Expression], amounts: Sequence[exp.Expression]
 ) -> exp.Expression:
-    """The amount of the first bound that the value is below, the last one beyond all of them.
+    """The amount of the first bound above the value, the last amount if there is none.
 
-    The bounds ascend, and are searched by halves.
+    The bounds ascend; the expression is a binary search.
     """
     if not bounds:
         return amounts[0]

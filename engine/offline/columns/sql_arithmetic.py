@@ -1,4 +1,4 @@
-"""Arithmetic and choices among numbers in SQL, of operands that were said before."""
+"""Arithmetic and choices among numbers in SQL, on translated operands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_number(node: p.Expression) -> bool:
 
 
 def sql_at_scale(said: SqlValue, scale: int | None, wanted: int | None) -> SqlValue:
-    """A number carried with another scale, no smaller than its own; None is a double."""
+    """A number at another scale, no smaller than its own; None is a double."""
     if scale == wanted or scale is None:
         return said
     if wanted is None:
@@ -127,7 +127,7 @@ def sql_rounded(node: p.Call, said: SqlValue) -> SqlValue:
 
 
 def sql_curve(node: p.Curve, said: Sequence[SqlValue], scale: int | None) -> SqlValue:
-    """What the value's step adds; `said` are the value and the bounds."""
+    """The amount of a curve's step; `said` are the translated value and bounds."""
     value, *bounds = (
         each.value for each in sql_at_one_scale((node.value, *node.bounds), said, scale)
     )

@@ -1,4 +1,4 @@
-"""Aggregates over a payment's transactions in SQL: over lists, element by element."""
+"""Aggregates over a payment's transactions in SQL, as list functions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
 ELEMENT = "element"
-"""What a transaction is called in the SQL that is said of each."""
+"""The name of a transaction in SQL lambdas."""
 
 
 def of_each(elements: exp.Expression, said: exp.Expression) -> exp.Expression:
-    """What is said of each element, as a list."""
+    """The list of an expression's values for each element."""
     return sql_call("list_transform", elements, _lambda(said))
 
 
@@ -35,7 +35,7 @@ def _lambda(said: exp.Expression) -> exp.Expression:
 def sql_fold(
     node: p.Fold, elements: exp.Expression, where: exp.Expression | None, value: SqlValue | None
 ) -> SqlValue:
-    """The aggregate; `where` and `value` are said of each element."""
+    """The aggregate; `where` and `value` are translated for an element."""
     if node.function in ("any", "all"):
         met = of_each(elements, exp.true() if where is None else where)
         return SqlValue(_fold_booleans(met, node.function == "any"))
@@ -45,13 +45,13 @@ def sql_fold(
     assert node.value is not None
     said = value.value
     if _is_double(node.value):
-        # Both zeros are one number.
+        # 0.0 and -0.0 are one number.
         said = sql_binary(exp.Add, said, sql_literal(0.0))
     return _of_values(node, node.value, SqlValue(of_each(kept, said), value.largest))
 
 
 def _fold_booleans(met: exp.Expression, decisive: bool) -> exp.Expression:
-    """Whether one is `decisive`; missing where none is and one is missing."""
+    """Whether any value is `decisive`; missing if none is and one is missing."""
     is_decided = exp.If(
         this=sql_call("list_contains", met, sql_literal(decisive)), true=sql_literal(decisive)
     )
@@ -62,7 +62,7 @@ def _fold_booleans(met: exp.Expression, decisive: bool) -> exp.Expression:
 def _of_values(node: p.Fold, of: p.Expression, values: SqlValue) -> SqlValue:
     match node.function:
         case "distinct":
-            # DuckDB counts without a sign.
+            # DuckDB's counts are unsigned.
             unsigned = sql_call("list_unique", values.value)
             return SqlValue(exp.cast(unsigned, "BIGINT"), MAX_TRANSACTIONS)
         case "min" | "max":

@@ -1,4 +1,4 @@
-"""What the language's functions do, in SQL; where SQL differs for a row, by our own function."""
+"""The language's functions in SQL; for rows where SQL differs, by our own function."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.grammar import types as t
 
 LARGEST_NUMBER = 10 ** (12 + t.METADATA_SCALE)
-"""The size at most of a number that is read from text, metadata or a list, as it is carried."""
+"""The largest absolute value of a number read from text, metadata or a list, as represented."""
 _PLAIN_NUMBER = r"[+-]?[0-9]{1,11}(\.[0-9]{1,6})?"
 _PERHAPS_NUMBER = r" *[+-]?[0-9].*"
 _KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
-"""Between these the offsets of time zones are looked up."""
+"""Between these instants, time zones' offsets are looked up."""
 
 
 def of_text(function: str, text: exp.Expression) -> exp.Expression:
@@ -64,7 +64,7 @@ def _matches_whole(text: exp.Expression, pattern: str) -> exp.Expression:
 
 
 def number_of_text(text: exp.Expression) -> exp.Expression:
-    """Numbers as most write them are read by SQL, whatever else may be one by our own function."""
+    """`number(text)`: usual notations by SQL, all others by our own function."""
     if not is_short(text):
         return own_call("number", text)
     digits = exp.TryCast(this=text.copy(), to=exp.DataType.build("DECIMAL(18, 6)"))
@@ -79,7 +79,8 @@ def number_of_text(text: exp.Expression) -> exp.Expression:
 
 
 def text_matches(text: exp.Expression, pattern: str, ignore_case: bool) -> exp.Expression:
-    """Classes and cases of letters beyond ASCII depend on the version of Unicode."""
+    """`matches`; only for ASCII by SQL, as classes and cases of other letters depend on Unicode's
+    version."""
     own = own_call("matches", text.copy(), sql_literal(pattern), sql_literal(ignore_case))
     if not pattern.isascii() or "\\p" in pattern.lower():
         return own
@@ -91,19 +92,19 @@ def text_matches(text: exp.Expression, pattern: str, ignore_case: bool) -> exp.E
 
 
 def number_of_entry(text: exp.Expression) -> exp.Expression:
-    """The text of a list's entry as a number of scale 6; missing for entries of other lists."""
+    """A list entry's text as a number of scale 6; missing for entries of other lists."""
     digits = exp.TryCast(this=text, to=exp.DataType.build("DECIMAL(24, 6)"))
     return exp.cast(_at_metadata_scale(digits), "HUGEINT")
 
 
 def _at_metadata_scale(digits: exp.Expression) -> exp.Expression:
-    # `exp.cast` would leave one decimal of two away.
+    # `exp.cast` would drop one of two nested decimal casts.
     wide = exp.Cast(this=digits, to=exp.DataType.build("DECIMAL(38, 6)"))
     return sql_binary(exp.Mul, wide, exp.Literal.number(10**t.METADATA_SCALE))
 
 
 def metadata_entry(entries: exp.Expression, keys: Sequence[str], kind: t.Type) -> SqlValue:
-    """An entry of metadata, missing where it is of another type; of no type, whether it is there."""
+    """An entry of metadata, missing if it has another type; without a type, whether it exists."""
     steps = ("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)
     pointer = sql_literal("".join(steps))
     of_type = sql_call("json_type", entries, pointer)
@@ -160,7 +161,7 @@ def _is_near(instant: exp.Expression) -> exp.Expression:
 
 
 def local_time(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
-    """An instant (µs) between those of `_KNOWN` as the clocks of a zone show it."""
+    """The local time of an instant (µs) between those of `_KNOWN`."""
     bounds, offsets = zone_offsets(zone)
     offset = sql_steps(
         instant.copy(), list(map(sql_literal, bounds)), list(map(sql_literal, offsets))
@@ -198,7 +199,7 @@ def hour_of(local: exp.Expression) -> exp.Expression:
 
 
 def weekday_of(local: exp.Expression) -> exp.Expression:
-    # The epoch began on a Thursday.
+    # 1970-01-01 was a Thursday.
     since_monday = sql_binary(
         exp.Add, sql_binary(exp.IntDiv, local, sql_literal(DAY)), sql_literal(3)
     )
@@ -208,7 +209,7 @@ def weekday_of(local: exp.Expression) -> exp.Expression:
 
 
 def rates_into(wanted: str, settings: AccountSettings) -> Mapping[str, int]:
-    """What a unit of each currency is in the wanted one, times 10 ** RATE_SCALE."""
+    """The price of each currency in the wanted one, times 10 ** RATE_SCALE."""
     rates = {
         given: rate for (given, into), rate in scaled_rates(settings).items() if into == wanted
     }

@@ -1,4 +1,5 @@
-"""Lists and tables as they stood, in SQL: texts and numbers by a join, all else by our own look-up."""
+"""Look-ups in past lists and tables in SQL: texts and numbers by a join, others by our own
+function."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def sql_in_networks(node: p.InNetworks, value: exp.Expression) -> exp.Expression
 def sql_in_list(
     node: p.InList, lists: RecordedLists, value: SqlValue, *, joins: bool
 ) -> exp.Expression:
-    """`joins` says whether SQL may look the value up by a join."""
+    """Whether the value is on the list; `joins` says whether a join may be used."""
     wanted = _as_entry(node.value, value)
     spec = lists.specs.get(node.list)
     if spec is None:
@@ -76,7 +77,7 @@ def _is_joined(name: str, spec: ListSpec, value: exp.Expression) -> exp.Expressi
 
 
 def _as_entry(node: p.Expression, said: SqlValue) -> exp.Expression:
-    """A value as one that an entry may equal; missing where none may."""
+    """A value as an entry's; missing if no entry can equal it."""
     if not isinstance(node.type, t.Number):
         return said.value
     scale = scale_of(node)

@@ -1,5 +1,4 @@
-"""Numbers in SQL, as they are reckoned with exactly: whole ones with their largest size, and
-doubles."""
+"""Exact arithmetic in SQL: whole numbers with their largest absolute value, and doubles."""
 
 from __future__ import annotations
 
@@ -22,15 +21,16 @@ from tollkeeper.engine.offline.columns.sql import (
 from tollkeeper.engine.programs.compile.functions import LIMIT
 
 EXACT_DOUBLE = 2**53
-"""Whole numbers up to this size are doubles exactly."""
+"""Whole numbers up to this are exact as doubles."""
 _EXACT_POWER = 22
-"""Powers of ten up to this one are doubles exactly."""
+"""Powers of ten up to this exponent are exact as doubles."""
 OPERATIONS: Mapping[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 
 
 @dataclass(frozen=True, slots=True)
 class SqlValue:
-    """A value in SQL; `largest` is the size at most of a number that is carried as a whole one."""
+    """A value in SQL; `largest` is the largest absolute value of a number represented as an
+    integer."""
 
     value: exp.Expression
     largest: int = 0
@@ -62,7 +62,7 @@ def sql_sum(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
 
 
 def sql_divided(said: SqlValue, divisor: int) -> SqlValue:
-    """The quotient of a whole number and a positive one, rounded half away from zero."""
+    """The quotient of a whole number and a positive integer, rounded half away from zero."""
     doubled = 2 * said.largest + divisor
     require_small(doubled)
     size = sql_binary(
@@ -76,7 +76,7 @@ def sql_divided(said: SqlValue, divisor: int) -> SqlValue:
 
 
 def sql_between(said: SqlValue, low: int, high: int) -> SqlValue:
-    """The value, missing beyond the ends."""
+    """The value, missing when out of range."""
     within = exp.Between(this=exp.paren(said.value), low=sql_literal(low), high=sql_literal(high))
     found = sql_where(within, said.value.copy())
     return SqlValue(found, min(said.largest, max(abs(low), abs(high))))
@@ -100,7 +100,7 @@ def sql_double(said: SqlValue, scale: int) -> exp.Expression:
 
 
 def sql_finite(value: exp.Expression) -> exp.Expression:
-    """The double, missing where it is none any more."""
+    """The double, missing when it is infinite or NaN."""
     return sql_where(sql_call("isfinite", value.copy()), value)
 
 

@@ -147,7 +147,7 @@ class Translation:
                 left, right = self._alike((node.left, node.right))
                 return sql_binary(_COMPARISONS[node.operator], left, right)
             case p.Between():
-                # Each end by itself: one of them decides alone when the other is missing.
+                # Each end by itself: one may decide alone when the other is missing.
                 value, low = self._alike((node.value, node.low))
                 again, high = self._alike((node.value, node.high))
                 ends = (sql_binary(exp.LTE, low, value), sql_binary(exp.LTE, again, high))
@@ -185,7 +185,7 @@ class Translation:
         return sql_not(found) if node.negated else found
 
     def _entry(self, node: p.Expression) -> tuple[exp.Expression, exp.Expression]:
-        """The metadata with the keys that lead to an entry."""
+        """SQL for the metadata and for the keys of an entry."""
         assert isinstance(node, p.MetadataFact)
         return self._column(("metadata",)), sql_texts((node.key, *node.inner))
 
@@ -248,7 +248,7 @@ class Translation:
                 return SqlValue(column, EXACT_DOUBLE)
 
     def _alike(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
-        """The values of one kind, numbers at the scale that all have in common."""
+        """The values converted to one type, numbers to a common scale."""
         said = list(map(self.say, nodes))
         if isinstance(nodes[0].type, t.Number):
             said = sql_at_one_scale(nodes, said, common_scale(nodes))
@@ -277,7 +277,7 @@ class Translation:
                 return sql_choice(node, said, lambda given: sql_call("coalesce", *given))
             case "min" | "max":
                 name = "least" if node.function == "min" else "greatest"
-                # SQL's own pass over what is missing.
+                # SQL's own functions skip missing values.
                 return sql_choice(node, said, lambda given: if_all_there(given, name))
             case "abs":
                 return SqlValue(exp.Abs(this=values[0]), said[0].largest)
@@ -320,7 +320,7 @@ class Translation:
 
 
 def _by_situation(known: Sequence[Any], said: Callable[[Any], exp.Expression]) -> exp.Expression:
-    """What is said of what held in the situation of a row; `known` are by their situations."""
+    """A choice by a row's situation; `known` has the value for each."""
     if all(each == known[0] for each in known):
         return said(known[0])
     arms = [
@@ -341,7 +341,7 @@ def _column_value(node: p.Fact | p.ElementFact, column: exp.Expression) -> SqlVa
 
 
 def _largest(vocabulary: Vocabulary, name: str) -> int:
-    """The size at most of a field that is a decimal, as it is carried."""
+    """The largest absolute value of a decimal field, as represented."""
     kind = vocabulary.payment[name].type
     assert isinstance(kind, t.Number)
     assert kind.scale is not None

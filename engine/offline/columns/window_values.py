@@ -1,4 +1,4 @@
-"""The columns of `seen` that have what programs read of history, and what names mean among them."""
+"""The columns of `seen` with the programs' aggregates, and translations that use them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recorded_window(index: int, program: int) -> str:
 
 
 def read_window(index: int, program: int = 0) -> str:
-    """The column with the values of a program's aggregate, carried."""
+    """The column with the values of a program's aggregate, as programs represent them."""
     return f"window_{program}_{index}"
 
 
@@ -34,8 +34,7 @@ def raw_window(index: int, program: int = 0) -> str:
 
 
 def carried_window(kind: t.Type, column: str) -> str:
-    """A window's values in SQL, carried as `grammar/types.py` says; NULL where that would be too
-    large."""
+    """SQL for a window's values, represented as `grammar/types.py` says; NULL when out of range."""
     match kind:
         case t.Instant():
             return f"epoch_us({column})"
@@ -58,8 +57,8 @@ def translation_of(
     settings: Sequence[AccountSettings] = (),
     number: int = 0,
 ) -> Translation:
-    """What the program's names mean among the columns of `seen`; `settings` are by its `situation`,
-    `lists` by its `sequence` and `arrived`."""
+    """The translation of a program for the columns of `seen`; `settings` need its column
+    `situation`, `lists` its `sequence` and `arrived`."""
     digests = Digests(program.lets)
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
 

@@ -1,4 +1,4 @@
-"""A payment of the solver as a test of the language, to be read, kept and run."""
+"""Write a payment that the solver found as a test of the language."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MILLISECOND = 1_000
 def counterexample_test(
     rule: p.Rule, witness: Witness, decided: ReplayedDecision | None
 ) -> str | None:
-    """The test's text; None where no test can say the payment.
+    """The test's text; None if a test can't express the payment.
 
-    A test gives no transactions, no rows of tables and no rates, and an aggregate only by the let
-    that is its value.
+    A test can't give transactions, rows of tables or rates, and an aggregate only through a let
+    whose value it is.
     """
     if witness.facts.payment.transactions or witness.environment.rates:
         return None
@@ -51,7 +51,7 @@ def counterexample_test(
 
 
 def tests_to_add(text: str, tests: Iterable[str]) -> list[str]:
-    """The tests that a file's text does not have, numbered where their name is taken in it."""
+    """The tests that a file lacks, with a number where their name is taken."""
     added: list[str] = []
     for test in tests:
         name, rest = test.split("\n", 1)
@@ -95,7 +95,7 @@ def _lists(witness: Witness) -> Iterator[str]:
 
 
 def _laid_out(test: str) -> str | None:
-    """None for a value that the language has no word for, such as a part of a millisecond."""
+    """The formatted test; None for values that the language can't write, such as microseconds."""
     head = "rule r\n\n"
     try:
         return format_file(head + test).removeprefix(head)

@@ -1,8 +1,8 @@
-"""Checked expressions as formulas over a payment of which only what they read is spoken of.
+"""Encode checked expressions as formulas over one payment, with variables only for what they read.
 
-Every formula is exact or allows more than the interpreter does, so what no assignment meets no
-payment meets. Where it allows more (`Opaque`: doubles, `entropy`, `lower`, …), an assignment is
-brought back to the engine's own functions by `search.py`.
+Every formula is exact or allows more than the interpreter does: if no assignment satisfies it, no
+payment does. Where it allows more (`Opaque`: doubles, `entropy`, `lower`, …), `search.py` corrects
+assignments by the engine's own functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ALWAYS = SmtTerm(TRUE_TERM, TRUE_TERM, _BOOLEAN)
 
 
 class EncodedProgram:
-    """A program's expressions as formulas; `element` is the transaction whose fields are meant."""
+    """A program's expressions as formulas; `element` is the index of a transaction."""
 
     def __init__(self, encoder: Encoder, lets: Sequence[p.Let]) -> None:
         self.encoder = encoder
@@ -61,7 +61,7 @@ class EncodedProgram:
         return self._known[key]
 
     def _read(self, node: p.Expression, element: int | None) -> SmtTerm:
-        """What a name, a constant or an aggregate means."""
+        """Encode a name, a constant or an aggregate."""
         source = self.encoder.source
         match node:
             case p.Constant():
@@ -83,7 +83,7 @@ class EncodedProgram:
                     raise UnsayableError("a transaction's field outside of an aggregate")
                 return source.element(self.encoder, node.path, element)
             case p.DecisionFact() | p.LabelFact():
-                # On the payment that is being decided, nothing is decided or known yet.
+                # The payment being decided has no decision and no label yet.
                 return SmtTerm(FALSE_TERM, z3.Const("undecided", sort_of(node.type)), node.type)
             case p.History():
                 return self._history(node)
@@ -95,7 +95,7 @@ class EncodedProgram:
                 return self._compose(node, element)
 
     def _compose(self, node: p.Expression, element: int | None) -> SmtTerm:
-        """What an operator makes of its operands."""
+        """Encode an operator."""
         match node:
             case p.Not():
                 operand = self.term(node.operand, element)

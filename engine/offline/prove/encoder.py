@@ -1,4 +1,4 @@
-"""What formulas share: the payment's variables, what is assumed of them, functions unknown to the
+"""The state shared by formulas: the payment's variables, assumptions, and functions unknown to the
 solver."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Compute: TypeAlias = Callable[..., Any]
 class Opaque:
     """An application of a function that the solver does not know: `compute` is the engine's own.
 
-    It takes the arguments as the interpreter reckons with them, and gives None for missing.
+    It takes arguments in the interpreter's representation, and gives None for missing.
     """
 
     there: Formula
@@ -45,10 +45,10 @@ class Opaque:
 class Encoder:
     """Formulas of one or two programs over one payment.
 
-    `assumed` holds for every payment that the interface accepts, as far as `source` was asked for
-    fields; `opaque` are the applications whose values are to be compared with the engine's.
-    `histories` are the aggregates over history by their digests, `lists` and `rows` what was asked
-    of lists and tables: (name, looked-up value, formula of the answer).
+    `assumed` holds for every payment that the interface accepts, for the fields requested of
+    `source`; `opaque` are applications whose values must be checked against the engine's functions.
+    `histories` are the aggregates over history by their digests, `lists` and `rows` the look-ups in
+    lists and tables: (name, looked-up value, formula of the result).
     """
 
     def __init__(self, source: PaymentSource) -> None:
@@ -72,17 +72,17 @@ class Encoder:
         self.assumed.append(formula)
 
     def hint(self, formula: Formula) -> None:
-        """States where the solver had better look first; nothing is concluded from it."""
+        """Suggest where the solver should look first; no conclusion depends on it."""
         self.hints.append(formula)
 
     def variable(self, name: str, kind: t.Type) -> SmtTerm:
-        """A value that nothing is known of but its type's bounds."""
+        """A new variable with only its type's bounds."""
         term = SmtTerm(z3.Bool(f"{name}?"), z3.Const(name, sort_of(kind)), kind)
         self._assume_bounds(term)
         return term
 
     def asked_score(self, kind: t.Type) -> SmtTerm:
-        """The score; a payment that a rule looks at always has one."""
+        """The score, which every payment that a rule decides has."""
         if self.score is None:
             self.score = SmtTerm(TRUE_TERM, z3.Int("score"), kind)
             self._assume_bounds(self.score)

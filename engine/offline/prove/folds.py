@@ -1,4 +1,4 @@
-"""Aggregates over the transactions of the payment, of which a proof knows a few at most."""
+"""Encode aggregates over the payment's transactions, of which a proof considers only a few."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollkeeper.grammar import types as t
 
 
 class FoldPart(NamedTuple):
-    """One transaction: whether the payment has it, what `where` says of it, and its value."""
+    """One transaction: whether it exists, the result of `where`, and its value."""
 
     exists: Formula
     where: SmtTerm

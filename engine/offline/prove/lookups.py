@@ -1,4 +1,4 @@
-"""What an account's lists, tables and rates hold: anything, but the same for the same question."""
+"""Encode look-ups in lists, tables and rates: any result, but equal results for equal look-ups."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_on_list(encoder: Encoder, name: str, value: SmtTerm) -> Formula:
 
 
 def encode_column(encoder: Encoder, node: p.TableValue, key: SmtTerm, variable: str) -> SmtTerm:
-    """What the table's row of that key says in a column; `variable` names it."""
+    """A column of the table's row for a key; `variable` is its name in the formula."""
     key = encode_text(key)
     row = encoder.variable(variable, node.type)
     for other, looked_up, answer in encoder.rows:

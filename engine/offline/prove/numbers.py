@@ -1,7 +1,7 @@
-"""Numbers and durations: decimals exactly, doubles as real numbers within their rounding.
+"""Encode numbers and durations: decimals exactly, doubles as reals with a rounding error.
 
-A double's operation is a function that the solver does not know but for how far it may lie from
-the exact result; `search.py` brings an assignment back to the engine's own.
+The solver knows of an operation on doubles only how far its result may be from the exact one;
+`search.py` corrects assignments by the engine's own operations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
 _EPSILON = z3.Q(1, 2**51)
-"""More than the relative error of a double's operation on operands that were rounded once each."""
+"""An upper bound of an operation's relative error, on operands that were rounded once each."""
 _TINY = z3.Q(1, 2**1000)
 _SURELY_FINITE = z3.Q(2**1000, 1)
 
@@ -54,10 +54,10 @@ def encode_arithmetic(
 
 
 def encode_share(operator: str, dividend: SmtTerm, divisor: SmtTerm, bound: p.Constant) -> SmtTerm:
-    """A quotient of two counts beside a constant, without a quotient.
+    """Compare a quotient of two counts with a constant, without dividing.
 
-    The quotient of whole numbers below 2 ** 53 never lies in the middle of two doubles, so it
-    rounds to `c` or more exactly where it is above the middle of `c` and the double before it.
+    The quotient of integers below 2 ** 53 is never exactly halfway between two doubles, so it
+    rounds to `c` or more exactly if it is above the midpoint of `c` and the double before it.
     """
     assert isinstance(bound.type, t.Number)
     constant = float(double(lift(bound.value, bound.type)))
@@ -151,7 +151,7 @@ def _of_doubles(encoder: Encoder, node: p.Arithmetic, left: SmtTerm, right: SmtT
 def _rounded_double(
     encoder: Encoder, name: str, arguments: Sequence[SmtTerm], exact: Formula, compute: Compute
 ) -> SmtTerm:
-    """A double that lies within its rounding of the exact value."""
+    """A double within the rounding error of the exact value."""
     found = encoder.apply(name, arguments, t.Number(None), compute)
     size = z3.If(exact >= 0, exact, -exact)
     error = _EPSILON * size + _TINY

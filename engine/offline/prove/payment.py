@@ -1,6 +1,6 @@
-"""The payment of a proof: a variable for each field that is asked for, and what the field rules say.
+"""The payment of a proof: a variable for each requested field, constrained by the field rules.
 
-Only payments that the interface accepts are meant, so that nothing is refuted by one that could
+Only payments that the API accepts are considered, so that no proof fails because of one that could
 never arrive.
 """
 
@@ -25,7 +25,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
 
 TRANSACTIONS = 3
-"""How many transactions a payment of a proof may have."""
+"""The most transactions of a payment in a proof."""
 CARD_FINGERPRINT = ("method", "card", "fingerprint")
 _MAY_BE_EMPTY = {("transactions", "connector", "type"), ("analyze", "rule", "name")}
 _FINAL_WITH_ATTEMPTS = ("succeeded", "declined")
@@ -41,9 +41,9 @@ _OTHER_KIND = 4
 
 
 class PaymentSource:
-    """Variables by what they stand for: fields, headers, metadata entries, transactions' fields.
+    """The variables: fields, headers, metadata entries, transactions' fields.
 
-    They are shared by all programs that are compared, as these look at the same payment.
+    Programs that are compared share them, as they decide the same payment.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -112,7 +112,7 @@ class PaymentSource:
         return self.headers[side, name]
 
     def metadata(self, encoder: Encoder, node: p.MetadataFact) -> SmtTerm:
-        """An entry has one type; asked for as another it is missing."""
+        """A metadata entry; it has one type, and is missing when read as another."""
         if node.key not in self.entries:
             kind = self.entries[node.key] = z3.Int(f"metadata[{node.key}] kind")
             encoder.assume(z3.And(kind >= 0, kind <= _OTHER_KIND))
@@ -131,7 +131,7 @@ class PaymentSource:
         return SmtTerm(self.is_of_kind(kind, of), value, node.type)
 
     def is_of_kind(self, kind: Formula, of: type[t.Type]) -> Formula:
-        """Whether an entry's kind is that of values of the type."""
+        """Whether an entry's kind fits the type."""
         return kind == _KINDS_OF_ENTRY[of]
 
     def transactions(self, encoder: Encoder) -> Formula:
@@ -144,7 +144,8 @@ class PaymentSource:
         return self.count
 
     def element(self, encoder: Encoder, path: tuple[str, ...], index: int) -> SmtTerm:
-        """A field of the transaction of that index; what it says counts only below the count."""
+        """A field of the transaction with this index; meaningful only below the number of
+        transactions."""
         if path == RESPONSE_MEANING.path:
             return self._meaning(encoder, index)
         if (path, index) not in self.elements:

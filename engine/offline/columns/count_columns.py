@@ -1,7 +1,7 @@
-"""Windows whose keys, tests and values SQL says, counted from columns.
+"""Count windows whose keys, tests and values can be computed in SQL.
 
-What payments bring to a series is asked of all of them at once. The series are those that count
-live, and hear of it in the same order.
+The elements of all payments in a series are computed at once. The series are those of live traffic,
+and get the elements in the same order.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -38,9 +38,9 @@ from tollkeeper.grammar.program import Expression, History, Rule, Scorecard, Val
 _SHARED = ("came", "at", "payment", "is_new", "is_told", "is_read")
 _Element: TypeAlias = tuple[Any, Any]
 _Row: TypeAlias = tuple[int, int, int, bool, bool, bool, Any, bool, Any]
-"""When (µs) it arrived and when the payment happened, the payment's number, whether it is its
-creation, whether updates tell of the payment, whether it reads, its group, whether it brings
-something, and what.
+"""A row: its arrival and the payment's event time (µs), the payment's number, whether it is the
+creation, whether the payment has updates, whether it reads, its group, whether it has an element,
+and the element's value.
 """
 _TimedElement: TypeAlias = tuple[int, _Element | None]
 """A payment's event time (µs) and its element."""
@@ -58,8 +58,8 @@ class BroughtElement:
 
 @dataclass(frozen=True, slots=True)
 class BroughtRows:
-    """What rows of `happened` bring to series with the same `keys`; `guards` says in SQL whether
-    that is exact of all of them.
+    """SQL for the elements of rows of `happened` in series with the same `keys`; `guards` is the
+    SQL test whether these are exact for all rows.
     """
 
     keys: tuple[str, ...]

@@ -116,8 +116,8 @@ def _processes(asked: WindowsAsked, exported: ExportedHistory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CountedSpan:
-    """Payments of the sequence numbers from `first` on, and before `beyond`; what they read is
-    counted from event times `begin` (µs) on.
+    """The payments with sequence numbers from `first` to before `beyond`; their windows are counted
+    from event times `begin` (µs) on.
     """
 
     first: int
@@ -127,10 +127,10 @@ class CountedSpan:
 
 @dataclass(frozen=True, slots=True)
 class WindowsPart:
-    """The payments of the span whose `key`, in SQL, falls into the `number`th of `parts`; without a
-    key all of the span, which is the `number`th.
+    """The payments of the span whose `key`, in SQL, falls into part `number` of `parts`; without a
+    key, all of the span, which is then number `number`.
 
-    What they read is put into `file`.
+    Their values are written to `file`.
     """
 
     asked: WindowsAsked
@@ -192,9 +192,9 @@ def _has_hot_key(key: str, most: int, tables: Any) -> bool:
 
 
 def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
-    """Sequence numbers that share payments out to `most` spans, or to fewer: a span should last
-    twice as long as windows reach, so that about a third of what it counts is counted elsewhere,
-    too.
+    """Sequence numbers that divide the payments into at most `most` spans. A span should last twice
+    as long as windows reach, so that about a third of what it counts is also counted for another
+    span.
     """
     reach = plan_of(asked).reach
     query = f"SELECT max(came) - min(came) FROM happened WHERE {_READS.format(since=asked.since)}"

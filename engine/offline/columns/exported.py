@@ -37,9 +37,9 @@ _FIRST_ARRIVAL = "SELECT epoch_us(min(arrived)) FROM read_parquet(?)"
 
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
-    """`tables` has a view for each table of the account, `changes` are what was configured, `lists`
-    its lists and tables. `progress` says how far the export came, `parts` are those that `tables`
-    has; `begins` (µs) is when the first payment that was exported arrived.
+    """`tables` has a view for each table of the account; `changes` are the configuration's, `lists`
+    the account's lists and tables. `progress` is the export's, `parts` are those in `tables`;
+    `begins` (µs) is the arrival of the first exported payment.
     """
 
     tables: Any

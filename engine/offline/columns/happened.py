@@ -30,7 +30,7 @@ SELECT {Kind.UPDATE:d} AS kind, state.valid_from AS place, state.payment AS paym
 FROM states AS state JOIN payments AS payment ON payment.sequence = state.payment
 WHERE state.valid_from > state.payment
 """
-# A source that takes back what it said leaves no row: it is told where a row ends with none behind it.
+# A withdrawn label has no row of its own: it follows from a row that ends without a successor.
 _LABELS = f"""
 SELECT {Kind.LABEL:d} AS kind, said.place AS place, said.payment AS payment,
   payment.arrived AS came, payment.*, said.source AS source, said.label AS label

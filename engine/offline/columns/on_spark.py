@@ -1,11 +1,8 @@
-"""A backtest over an export on Spark: what one machine does with all of history, done with parts of
-it.
+"""Run a backtest over an export on Spark, in parts, by the code that runs it on one machine.
 
-A day's files are read by one task, and what happened goes to the task that counts the keys
-concerned; what is read there goes back to the task that decides about the day. Between tasks rows
-travel as Arrow in bytes, which Spark doesn't look into; in a task they are counted and decided by
-the code that does it on one machine. Each worker needs this package, and the export under the same
-path.
+A day's files are read by one task. What happened goes to the tasks that count its keys; the values
+read there go back to the task that decides the day. Rows travel between tasks as Arrow in bytes,
+which are opaque to Spark. Each worker needs this package, and the export under the same path.
 """
 
 from __future__ import annotations
@@ -183,7 +180,7 @@ def _span_condition(span: CountedSpan) -> str:
     return f"came >= {span.begin - TIME_TO_ARRIVAL} AND happened_at >= {span.begin}"
 
 
-# Spark tells by the types that a function takes and gives what to call it with.
+# Spark decides by a function's annotations how to call it.
 def _counting(parts: Sequence[WindowsPart]) -> Callable[[Any], Any]:
     def count(told: pa.Table) -> pa.Table:
         return count_sent(parts[told.column("place")[0].as_py()], told)

@@ -1,8 +1,7 @@
-"""The language's own functions, called by DuckDB over batches of Arrow where SQL says something
-else.
+"""The language's functions for DuckDB, called on batches of Arrow where SQL's own differ.
 
-Values are carried as `grammar/types.py` says, an address as its 16 bytes; NULL among the arguments
-is NULL. Each is made known to a connection when an expression of SQL first calls it.
+Values are represented as `grammar/types.py` says, an address as its 16 bytes; the result is NULL
+when an argument is. A function is registered at a connection when an SQL expression first calls it.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ _KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
 
 
 def of_text(function: str, text: exp.Expression) -> exp.Expression:
-    """A function that takes and gives text. Letters beyond ASCII change with the version of
-    Unicode."""
+    """A function from text to text. Only for ASCII by SQL: other letters depend on Unicode's
+    version."""
     if function == "email_local":
         pattern = exp.Literal.string("(?s)^(.*)@[^@]*$")
         return or_missing(sql_call("regexp_extract", text, pattern, exp.Literal.number(1)))

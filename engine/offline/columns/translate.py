@@ -1,10 +1,10 @@
-"""Checked expressions as SQL that means exactly the same, or not at all.
+"""Translate checked expressions to SQL of exactly the same meaning, or refuse (`NotExactError`).
 
-A value is carried as `grammar/types.py` says, an address as its 16 bytes; NULL is missing, and
-SQL's own three-valued logic is the language's. Where SQL and the language might differ, our own
-functions are called (`own_functions.py`), for the rows alone of which SQL isn't exact. Whole
-numbers stay below 10 ** 38: what could leave that is refused (`NotExactError`). What holds of most
-data and not of all is a guard: a test that must not be false for any row.
+Values are represented as `grammar/types.py` says, an address as its 16 bytes; NULL is missing, and
+SQL's three-valued logic is the language's. Where SQL and the language may differ, our own functions
+are called (`own_functions.py`), but only for rows where SQL is not exact. Whole numbers stay below
+10 ** 38; expressions that could exceed it are refused. Assumptions that hold for most data become
+guards: tests that must not be false for any row.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ _COMPARISONS: Mapping[str, type[exp.Binary]] = {
 
 @dataclass(slots=True)
 class Translation:
-    """What names mean in SQL: facts and aggregates by the columns of `seen`, which also has
-    `sequence`, `arrived` and `score`. `lists` are the account's, `settings` what was set by the
-    column `situation`; None and none where these columns are not known.
+    """Translates names to the columns of `seen`, which also has `sequence`, `arrived` and `score`.
+    `lists` are the account's, `settings` those of each value of the column `situation`; None and
+    empty where these columns do not exist.
 
-    `guards` are those of the expressions that were said so far. `of_element` says that an
-    expression is one of a transaction.
+    `guards` are those of the expressions translated so far. `of_element` says that expressions are
+    translated for a transaction.
     """
 
     vocabulary: Vocabulary

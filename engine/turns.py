@@ -1,4 +1,5 @@
-"""Whoever reads something of a journal and then writes what follows from it does so alone."""
+"""Whoever reads something of a journal and then writes what follows from it does so alone, and so
+does who sends a sample to a webhook."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Hashable
 from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
 
-OneAtATime: TypeAlias = Literal["idempotency key", "payment"]
+OneAtATime: TypeAlias = Literal["idempotency key", "payment", "webhook"]
 
 
 class Turns:
@@ -18,7 +19,7 @@ class Turns:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def of(self, what: OneAtATime, account: int, name: str) -> asyncio.Lock:
-        """To be held from the first read until what follows from it is kept."""
+        """To be held from the first read until what follows from it is kept, or was answered."""
         return self._locks.setdefault((what, account, name), asyncio.Lock())
 
     def __len__(self) -> int:

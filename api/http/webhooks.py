@@ -27,6 +27,7 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Delivery
 from tollkeeper.engine.registry.changes import DecidedFilter, NoticeKind
+from tollkeeper.engine.registry.errors import Conflict
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.registry.webhooks import (
     LONGEST_OVERLAP,
@@ -344,10 +345,10 @@ async def list_webhook_deliveries(
     tag=ACCOUNT,
     summary="Send a sample to a webhook",
     doc="A notice of nothing, which names `sample`, is sent once and signed as every other; the "
-    "answer tells what the receiver said.",
+    "answer tells what the receiver said. A webhook is sent one at a time.",
     scope="settings:write",
     answers={200: Answer("It was sent.", SampleAnswer)},
-    refusals=(404, 422, 503),
+    refusals=(404, 409, 422, 503),
 )
 async def try_webhook(
     request: Request,
@@ -367,7 +368,12 @@ async def try_webhook(
         "NoticeKind", read_choice("kind", kind, NOTICE_KINDS) or next(iter(webhook.kinds))
     )
     secrets = opened_secrets(engine.folder_key, account, webhook, now)
-    status, error = await send_sample(engine.reach, webhook.url, secrets, sample_body(chosen), now)
+    turn = engine.turns.of("webhook", account, webhook.url)
+    if turn.locked():
+        raise Conflict("id", "a sample is on its way already: wait for its answer")
+    async with turn:
+        body = sample_body(chosen)
+        status, error = await send_sample(engine.reach, webhook.url, secrets, body, now)
     return SampleAnswer(SampleView(status is not None and 200 <= status < 300, status, error))
 
 

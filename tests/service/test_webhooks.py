@@ -33,6 +33,7 @@ class Receiver:
     def __init__(self) -> None:
         self.answer = 200
         self.hang = threading.Event()
+        self.freed = threading.Event()
         self.got: list[tuple[dict[str, str], bytes]] = []
         receiver = self
 
@@ -41,7 +42,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 receiver.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
                 if receiver.hang.is_set():
-                    time.sleep(30)
+                    receiver.freed.wait(30)
                     return
                 self.send_response(receiver.answer)
                 self.send_header("location", f"http://127.0.0.1:{receiver.port}/elsewhere")
@@ -191,6 +192,29 @@ def test_a_webhook_is_tried_out_and_a_delivery_is_sent_again(
         assert receiver.got[3][0]["toll-delivery"] == sent["id"]
         for missing in ("/webhooks/wh_0/test", f"{path}/deliveries/0-0-0/redeliver"):
             assert client.post(missing).status_code == 404
+
+
+def test_a_webhook_that_does_not_answer_is_sent_one_sample_at_a_time(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    key = new_key(tmp_path / "data", "admin")
+    with serving(tmp_path / "data") as service, client_of(service, key) as client:
+        set_webhook(client, receiver.url, SECRETS[:1])
+        path = f"/webhooks/{client.get('/webhooks').json()['webhooks'][0]['id']}/test"
+        receiver.hang.set()
+        first: list[httpx.Response] = []
+        sending = threading.Thread(target=lambda: first.append(client.post(path)))
+        sending.start()
+        until(lambda: receiver.got)
+        second = client.post(path)
+        assert second.status_code == 409
+        assert second.json()["errors"][0]["type"] == "conflict"
+        receiver.hang.clear()
+        receiver.freed.set()
+        sending.join()
+        assert not first[0].json()["sample"]["delivered"]
+        assert client.post(path).json()["sample"]["delivered"]
+        assert len(receiver.got) == 2
 
 
 def test_kill_9_of_the_service_and_a_receiver_that_is_down_lose_no_alert(tmp_path: Path) -> None:

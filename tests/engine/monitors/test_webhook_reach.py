@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import httpcore
 import pytest
@@ -98,3 +102,40 @@ def test_no_connection_is_made_to_a_private_address(host: str) -> None:
 
     with pytest.raises(httpcore.ConnectError, match="the host has a private address"):
         asyncio.run(ask())
+
+
+@pytest.mark.anyio
+async def test_names_that_are_never_resolved_hold_up_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, resolved = Event(), Event()
+
+    def resolve(*_: object, **__: object) -> list[object]:
+        begun.set()
+        resolved.wait()
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with connections("public") as pool:
+        asked = [
+            asyncio.create_task(pool.request("POST", f"https://slow-{number}.example/"))
+            for number in range(100)
+        ]
+        try:
+            while not begun.is_set():
+                await asyncio.sleep(0)
+            async with asyncio.timeout(30):
+                assert await asyncio.to_thread(lambda: "done") == "done"
+        finally:
+            resolved.set()
+            await asyncio.gather(*asked, return_exceptions=True)
+
+
+@pytest.mark.anyio
+async def test_whom_the_machine_trusts_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connections("public"):
+        pass
+    monkeypatch.setattr(ssl, "create_default_context", pytest.fail)
+    async with connections("public"):
+        pass

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tollkeeper.engine.facts.facts import Facts, amend, record
+from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.merge import merge
-from tollkeeper.engine.intake.payment import Payment, Update
+from tollkeeper.engine.intake.payment import MAX_UPDATES, Payment, Update
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending, payment_transitions
@@ -29,11 +30,17 @@ async def merge_update(
 ) -> UpdatedPayment | tuple[Violation, ...] | None:
     """Merge an update into the stored payment and count it; None when no payment has the id.
 
-    Returns violations when the update contradicts the stored payment. `arrived` in µs.
+    Returns violations when the update contradicts the stored payment, or when the payment has been
+    updated `MAX_UPDATES` times: each update stores the whole payment, and reading the payment reads
+    all of them. `arrived` in µs.
     """
-    stored = await engine.journal.first_and_last(account, payment_id)
+    journal = engine.journal
+    stored = await journal.first_and_last(account, payment_id)
     if stored is None:
         return None
+    was_updated = stored[0].sequence != stored[1].sequence
+    if was_updated and await journal.count_updates(account, payment_id, MAX_UPDATES) == MAX_UPDATES:
+        return (violations.too_long("payment", MAX_UPDATES, "updates"),)
     before = await payment_state(engine, *stored)
     after = apply_update(before, update, arrived)
     if not isinstance(after, State):

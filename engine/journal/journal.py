@@ -125,6 +125,10 @@ class Journal(ABC):
         written; None when there is no such payment."""
 
     @abstractmethod
+    async def count_updates(self, account: int, record_id: str, most: int) -> int:
+        """How many updates of a payment are on disk, counted up to `most`."""
+
+    @abstractmethod
     async def size(self) -> int:
         """The journal's size on disk in bytes."""
 

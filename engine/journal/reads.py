@@ -32,6 +32,10 @@ FIRST_AND_LAST = (
     " UNION ALL SELECT max(place) FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d}) ORDER BY place"
 )
+COUNT_UPDATES = (
+    "SELECT count(*) FROM (SELECT 1 FROM journal INDEXED BY by_id"
+    f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d} LIMIT ?) AS updates"
+)
 ID_BEGINS = (
     "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ? LIMIT 1"
 )
@@ -97,6 +101,12 @@ def of_record(connection: SqlConnection, account: int, kind: Kind, record_id: st
 def first_and_last(connection: SqlConnection, account: int, record_id: str) -> list[Entry]:
     """A payment's creation and its last update, one of them, or none."""
     return list(map(Entry._make, connection.execute(FIRST_AND_LAST, 2 * (account, record_id))))
+
+
+def count_updates(connection: SqlConnection, account: int, record_id: str, most: int) -> int:
+    """How many updates of a payment there are, counted up to `most`."""
+    (found,) = connection.execute(COUNT_UPDATES, (account, record_id, most)).fetchone()
+    return int(found)
 
 
 def entry_at(connection: SqlConnection, sequence: int) -> Entry | None:

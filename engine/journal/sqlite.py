@@ -264,6 +264,9 @@ class SqliteJournal(Journal):
         found = [*written, *being_written]
         return (found[0], found[-1]) if found else None
 
+    async def count_updates(self, account: int, record_id: str, most: int) -> int:
+        return reads.count_updates(self._reading, account, record_id, most)
+
     async def size(self) -> int:
         return (self._folder / schema.DATABASE_FILE).stat().st_size
 

@@ -245,6 +245,11 @@ class PostgresJournal(Journal):
         )
         return (found[0], found[-1]) if found else None
 
+    async def count_updates(self, account: int, record_id: str, most: int) -> int:
+        return await self._point(
+            lambda connection: reads.count_updates(connection, account, record_id, most)
+        )
+
     def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
         """A payment's creation and updates up to a sequence number, oldest first; blocks as
         `replay`."""

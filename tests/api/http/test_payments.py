@@ -174,6 +174,23 @@ async def test_updating_or_reading_an_unknown_payment_is_404(service: Service) -
         assert errors(answer) == [("id", "not_found")]
 
 
+async def test_a_payment_is_updated_so_often_and_no_more(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.update.MAX_UPDATES", 3)
+    await create(service, id="p-1")
+    statuses = ("failed", "blocked", "failed", "blocked")
+    answers = [
+        await service.client.patch("/v1/payments/p-1", json={"payment": {"status": status}})
+        for status in statuses
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 422]
+    assert errors(answers[-1]) == [("payment", "too_long")]
+    known = (await service.client.get("/v1/payments/p-1")).json()
+    assert known["payment"]["status"] == "failed"
+    assert len(known["history"]) == 4
+
+
 async def test_a_transaction_sent_again_replaces_that_attempt(service: Service) -> None:
     await create(service, id="p-1")
     won = ATTEMPT | {"status": "succeeded", "connector": {"id": "acq-1", "response_code": "00"}}

@@ -205,6 +205,15 @@ async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(jo
     assert await journal.first_and_last(1, "p1") == (created, updates[-1])
 
 
+async def test_updates_are_counted_up_to_a_bound(journal, make):
+    await write(journal, [make(1), make(2, id="p2")])
+    assert await journal.count_updates(1, "p1", 3) == 0
+    for sequence, counted in ((3, 1), (4, 2), (5, 3), (6, 3)):
+        await write(journal, [make(sequence, id="p1", kind=Kind.UPDATE, outcome=None)])
+        assert await journal.count_updates(1, "p1", 3) == counted
+    assert await journal.count_updates(1, "p2", 3) == await journal.count_updates(2, "p1", 3) == 0
+
+
 async def test_replaying_the_latest_gives_each_payment_once_as_known_by_then(journal, make):
     await write(journal, updated_twice(make))
     (stretch,) = journal.replay_latest(1, up_to=4)

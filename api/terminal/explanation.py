@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import UNSET
 from rich.text import Text
 
 from tollkeeper.engine.explain.explain import Explanation
@@ -79,7 +80,7 @@ def _default_lines(found: Explanation) -> Iterator[Text]:
 
 
 def _rule_lines(rule: RuleExplanation) -> Iterator[Text]:
-    yield Text(f"rule {rule.rule}", style="bold")
+    yield _headline(f"rule {rule.rule}", rule)
     reason = rule.met or rule.nearest
     for each in rule.conditions:
         if each.name == reason:
@@ -94,6 +95,14 @@ def _rule_lines(rule: RuleExplanation) -> Iterator[Text]:
         yield Text(f"  {_MARKS['not reached']} not reached: {', '.join(unreached)}", style="dim")
 
 
+def _headline(said: str, found: RuleExplanation | ScorecardExplanation) -> Text:
+    line = Text(said, style="bold")
+    if found.transactions_shown is UNSET:
+        return line
+    shown = f", aggregates with the parts of the first {found.transactions_shown} transactions"
+    return line.append(shown, style="yellow")
+
+
 def _condition_head(condition: ExplainedCondition, nearest: str | None) -> Text:
     line = Text(f"  {_MARKS[condition.outcome]} {condition.name} ({condition.action})")
     line.stylize(_OUTCOME_STYLES[condition.outcome])
@@ -106,7 +115,7 @@ def _condition_head(condition: ExplainedCondition, nearest: str | None) -> Text:
 
 def _scorecard_lines(scorecard: ScorecardExplanation) -> Iterator[Text]:
     score = f"{scorecard.score / 100:.2f}"
-    yield Text(f"scorecard {scorecard.scorecard}: score {score}", style="bold")
+    yield _headline(f"scorecard {scorecard.scorecard}: score {score}", scorecard)
     yield Text(f"  {scorecard.baseline:+.2f} baseline")
     said = [each for each in scorecard.signals if abs(each.contribution) >= _SHOWN_CONTRIBUTION]
     lets = list(scorecard.lets)

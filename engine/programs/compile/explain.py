@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile import functions
@@ -29,13 +29,16 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.vocabulary import Vocabulary
-from tollkeeper.grammar.walk import children
+from tollkeeper.grammar.walk import children, parts, roots
 
 ConditionOutcome: TypeAlias = Literal["met", "refused", "undecided", "not reached"]
 Sources: TypeAlias = Mapping[str | None, str]
 """The program's text under None; the texts that its lets were imported from, by `Let.source`."""
 
 Decisive: TypeAlias = p.Rule | p.Scorecard | p.EventType
+
+MAX_PARTS: Final = 20_000
+"""Parts of aggregates over transactions that are shown; with more, those of the first transactions."""
 
 
 class ExplainedPart(Struct, frozen=True):
@@ -94,7 +97,10 @@ class ExplainedCondition(Struct, frozen=True):
 
 class RuleExplanation(Struct, frozen=True):
     """`met` is the met condition. Without one, `nearest` is the condition that came nearest, and
-    `otherwise` is the action, None where the account's thresholds decide."""
+    `otherwise` is the action, None where the account's thresholds decide.
+
+    `transactions_shown` is there where aggregates show the parts of so many transactions alone.
+    """
 
     rule: str
     met: str | None
@@ -103,6 +109,7 @@ class RuleExplanation(Struct, frozen=True):
     conditions: tuple[ExplainedCondition, ...]
     lets: tuple[ExplainedLet, ...]
     histories: tuple[ExplainedHistory, ...]
+    transactions_shown: int | UnsetType = UNSET
 
 
 class ExplainedSignal(Struct, frozen=True):
@@ -117,7 +124,10 @@ class ExplainedSignal(Struct, frozen=True):
 
 
 class ScorecardExplanation(Struct, frozen=True):
-    """`score` in hundredths, of the logit: the baseline's and the signals' contributions."""
+    """`score` in hundredths, of the logit: the baseline's and the signals' contributions.
+
+    `transactions_shown` is as a rule's.
+    """
 
     scorecard: str
     score: int
@@ -126,6 +136,14 @@ class ScorecardExplanation(Struct, frozen=True):
     signals: tuple[ExplainedSignal, ...]
     lets: tuple[ExplainedLet, ...]
     histories: tuple[ExplainedHistory, ...]
+    transactions_shown: int | UnsetType = UNSET
+
+
+class _Telling(NamedTuple):
+    """The text that parts are shown of, and of how many transactions an aggregate shows its parts."""
+
+    text: str
+    transactions: int
 
 
 class Inputs(Struct, frozen=True):
@@ -151,6 +169,7 @@ def explain_rule(
     ones it is the first.
     """
     scope = scope_of(rule, inputs, vocabulary)
+    own, told = _telling(rule, scope, sources)
     found = [evaluate(condition.when, scope) for condition in rule.conditions]
     met = found.index(True) if True in found else None
     conditions = tuple(
@@ -159,7 +178,7 @@ def explain_rule(
             condition.title,
             condition.action,
             "not reached" if met is not None and index > met else _outcome(found[index]),
-            _part(condition.when, scope, sources[None]),
+            _part(condition.when, scope, own),
         )
         for index, condition in enumerate(rule.conditions)
     )
@@ -171,8 +190,9 @@ def explain_rule(
         None if nearest is None else rule.conditions[nearest].name,
         rule.otherwise,
         conditions,
-        _lets(rule, scope, sources),
+        _lets(rule, scope, sources, own.transactions),
         _histories(rule, scope, sources),
+        told,
     )
 
 
@@ -181,6 +201,7 @@ def explain_scorecard(
 ) -> ScorecardExplanation:
     """What each signal added to the score of a payment."""
     scope = scope_of(scorecard, inputs, vocabulary)
+    own, told = _telling(scorecard, scope, sources)
     baseline = math.log(scorecard.baseline / (1 - scorecard.baseline))
     logit = baseline
     signals = []
@@ -195,8 +216,8 @@ def explain_scorecard(
                 signal.title,
                 _outcome(is_met),
                 contribution,
-                None if signal.when is None else _part(signal.when, scope, sources[None]),
-                _part(signal.adds, scope, sources[None]),
+                None if signal.when is None else _part(signal.when, scope, own),
+                _part(signal.adds, scope, own),
             )
         )
     return ScorecardExplanation(
@@ -205,8 +226,9 @@ def explain_scorecard(
         baseline,
         logit,
         tuple(signals),
-        _lets(scorecard, scope, sources),
+        _lets(scorecard, scope, sources, own.transactions),
         _histories(scorecard, scope, sources),
+        told,
     )
 
 
@@ -223,6 +245,29 @@ def scope_of(
         vocabulary, digests, inputs.facts, inputs.score, histories, inputs.environment
     )
     return with_lets(scope, program.lets)
+
+
+def _telling(
+    program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources
+) -> tuple[_Telling, int | UnsetType]:
+    """How the program's own text is told, and of how many transactions where those are not all."""
+    of_each = sum(
+        1
+        for root, _ in roots(program)
+        for fold in parts(root)
+        if isinstance(fold, p.Fold)
+        for _ in parts(fold)
+    )
+    shown = max(1, MAX_PARTS // max(1, of_each))
+    sent = len(_transactions(scope))
+    return _Telling(sources[None], shown), shown if shown < sent and of_each else UNSET
+
+
+def _transactions(scope: EvaluationScope) -> Sequence[Any]:
+    found: Sequence[Any] = (
+        field_value(scope.facts, scope.vocabulary.payment, ("transactions",)) or ()
+    )
+    return found
 
 
 def _outcome(value: bool | None) -> ConditionOutcome:
@@ -242,14 +287,16 @@ def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float
             return 1.0 if evaluate(node, scope) is wanted else 0.0
 
 
-def _part(node: p.Expression, scope: EvaluationScope, text: str) -> ExplainedPart:
+def _part(node: p.Expression, scope: EvaluationScope, told: _Telling) -> ExplainedPart:
     value = carry(evaluate(node, scope), node.type)
     return ExplainedPart(
         node.id,
         (node.span.start, node.span.end),
-        _step(node, scope, text) if isinstance(node, p.Curve) else _written_text(node.span, text),
+        _step(node, scope, told.text)
+        if isinstance(node, p.Curve)
+        else _written_text(node.span, told.text),
         written_value(value, node.type),
-        tuple(_inner(node, scope, text)),
+        tuple(_inner(node, scope, told)),
     )
 
 
@@ -267,18 +314,17 @@ def _step(node: p.Curve, scope: EvaluationScope, text: str) -> str:
     return f"< {_written_text(node.bounds[place].span, text)}: {adds}"
 
 
-def _inner(node: p.Expression, scope: EvaluationScope, text: str) -> Iterator[ExplainedPart]:
+def _inner(node: p.Expression, scope: EvaluationScope, told: _Telling) -> Iterator[ExplainedPart]:
     if isinstance(node, p.History):
         return
     if isinstance(node, p.Fold):
-        transactions = field_value(scope.facts, scope.vocabulary.payment, ("transactions",)) or ()
-        for transaction in transactions:
+        for transaction in _transactions(scope)[: told.transactions]:
             inside = replace(scope, element=transaction)
-            yield from (_part(each, inside, text) for each in children(node))
+            yield from (_part(each, inside, told) for each in children(node))
         return
     for each in children(node):
         if not isinstance(each, p.Constant):
-            yield _part(each, scope, text)
+            yield _part(each, scope, told)
 
 
 def _written_text(span: Span, text: str) -> str:
@@ -286,10 +332,14 @@ def _written_text(span: Span, text: str) -> str:
 
 
 def _lets(
-    program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources
+    program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources, transactions: int
 ) -> tuple[ExplainedLet, ...]:
     return tuple(
-        ExplainedLet(let.name, let.source, _part(let.value, scope, sources.get(let.source, "")))
+        ExplainedLet(
+            let.name,
+            let.source,
+            _part(let.value, scope, _Telling(sources.get(let.source, ""), transactions)),
+        )
         for let in program.lets
     )
 

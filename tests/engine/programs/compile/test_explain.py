@@ -6,8 +6,10 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from syrupy.assertion import SnapshotAssertion
 
 from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
@@ -62,6 +64,21 @@ def test_a_missing_value_leaves_a_condition_undecided() -> None:
 def test_the_condition_with_most_of_what_it_needs_came_nearest() -> None:
     assert explained("amount = 5").nearest == "small"
     assert explained("amount = 50", score=60).nearest == "guessing"
+
+
+def test_aggregates_with_very_many_parts_show_those_of_the_first_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent = 'amount = 50, transactions = [{"duration": 51}, {"duration": 52}, {"duration": 1}]'
+    whole = explained(sent)
+    assert whole.transactions_shown is UNSET
+    monkeypatch.setattr("tollkeeper.engine.programs.compile.explain.MAX_PARTS", 8)
+    cut = explained(sent)
+    assert cut.transactions_shown == 2
+    assert cut.met == whole.met == "guessing"
+    (every, some) = (found.conditions[1].when.parts[0] for found in (whole, cut))
+    assert (every.value, len(every.parts)) == ("true", 3)
+    assert (some.value, some.parts) == ("true", every.parts[:2])
 
 
 @given(rules(), st.integers(0, 2**32))

@@ -1,0 +1,131 @@
+"""What does retention cost in PostgreSQL, and what becomes of the room that it makes?
+
+    python -m tollkeeper.bench.retention [--entries 200000] [--parts 1 10] [--server URL]
+
+A database of its own gets so many payments of 1.5 KB, of which each five hundredth entry is a change of
+what is configured, which stays. The journal is cut into so many parts. Then the older half of the
+payments goes, and as many new ones come: a journal in its steady state would take no more room by
+that. Seconds are by the clock; the processor's time is that of this process and of its connections.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import psycopg
+
+from tollkeeper.bench.nodes import backends
+from tollkeeper.bench.postgres import own_database
+from tollkeeper.bench.tables import show
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.journal import Journal
+from tollkeeper.engine.journal.postgres import schema
+from tollkeeper.engine.journal.postgres.journal import open_database
+
+ACCOUNT = 1
+AT_ONCE = 256
+SECOND = 1_000_000
+BODY, OUTCOME = 1_000, 500
+CHANGES = 500
+"""Each entry after so many is a change."""
+READS = 2_000
+_SIZES = (
+    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c"
+    " JOIN pg_inherits i ON i.inhrelid = c.oid WHERE i.inhparent = 'journal'::regclass"
+)
+
+
+class Found(NamedTuple):
+    """µs of the processor for each entry appended, read by its id and purged; s of purging; bytes of
+    the journal's parts before, after the purge and a vacuum, and after as many new entries."""
+
+    append: float
+    read: float
+    purge: float
+    purge_s: float
+    before: int
+    after: int
+    again: int
+
+
+def entries(first: int, count: int) -> Iterator[Entry]:
+    for place in range(first, first + count):
+        kind = Kind.PAYMENT if place % CHANGES else Kind.CHANGE
+        body, at = os.urandom(BODY), place * SECOND
+        yield Entry(place, ACCOUNT, kind, f"p{place:012d}", at, at, body, os.urandom(OUTCOME))
+
+
+async def append(journal: Journal, first: int, count: int) -> None:
+    waiting: list[asyncio.Future[None]] = []
+    for entry in entries(first, count):
+        waiting.append(journal.append(entry))
+        if len(waiting) == AT_ONCE:
+            await asyncio.gather(*waiting)
+            waiting = []
+    await asyncio.gather(*waiting)
+
+
+def size(url: str) -> int:
+    """Bytes of the journal, once it is vacuumed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM journal")
+        ((found,),) = connection.execute(_SIZES).fetchall()
+        return int(found)
+
+
+async def measure(url: str, count: int) -> Found:
+    def used() -> float:
+        return time.process_time() + sum(backends(url).values())
+
+    async with open_database(url, "serve") as journal:
+        begun = used()
+        await append(journal, 1, count)
+        appended = used() - begun
+        before, begun = size(url), used()
+        for place in range(1, count, max(1, count // READS)):
+            await journal.states(ACCOUNT, f"p{place:012d}")
+        read, begun, started = used() - begun, used(), time.perf_counter()
+        removed = await journal.purge(ACCOUNT, count // 2 * SECOND)
+        purged, seconds = used() - begun, time.perf_counter() - started
+        after = size(url)
+        await append(journal, count + 1, count // 2)
+    return Found(
+        1e6 * appended / count,
+        1e6 * read / READS,
+        1e6 * purged / removed,
+        seconds,
+        before,
+        after,
+        size(url),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entries", type=int, default=200_000)
+    parser.add_argument("--parts", type=int, nargs="+", default=[1, 10])
+    parser.add_argument("--server", default="postgresql://postgres@127.0.0.1:5432/test")
+    given = parser.parse_args()
+    rows = []
+    for parts in given.parts:
+        schema.PART_ENTRIES = 10 * given.entries if parts == 1 else given.entries // parts
+        with own_database(given.server) as url:
+            found = asyncio.run(measure(url, given.entries))
+        sizes = (f"{each / 1e6:.0f}" for each in (found.before, found.after, found.again))
+        times = (f"{each:.1f}" for each in (found.append, found.read, found.purge, found.purge_s))
+        rows.append([parts, *times, *sizes])
+    head = ("parts", "append, CPU µs", "read, CPU µs", "purge, CPU µs", "purge, s")
+    show(
+        f"{given.entries:,} entries, of which the older half goes",
+        (*head, "MB", "MB after", "MB after as many came"),
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

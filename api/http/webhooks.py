@@ -60,8 +60,8 @@ FilterNames: TypeAlias = Annotated[tuple[str, ...], Meta(max_length=MAX_FILTERED
 
 
 class WebhookFilter(DecidedFilter, frozen=True):
-    """Which decisions `payment.decided` tells of: those of one of these actions, rules and conditions,
-    the latter by their ids. Where none is named, any will do.
+    """Which decisions `payment.decided` tells of: those of one of these actions, rules and
+    conditions, the latter by their ids. Where none is named, any will do.
     """
 
     rule: FilterNames = ()

@@ -53,8 +53,7 @@ def address_number(text: str) -> int | None:
 
 
 def is_private(number: int) -> bool:
-    """Whether the address, or the IPv4 address that it carries, is one that no server on the
-    internet sees."""
+    """Whether the address, or the IPv4 address embedded in it, is not a public one."""
     if _in_private_network(number):
         return True
     carried = carried_ipv4(number)
@@ -62,7 +61,7 @@ def is_private(number: int) -> bool:
 
 
 def carried_ipv4(number: int) -> int | None:
-    """The IPv4 address inside a NAT64, 6to4, Teredo or IPv4-compatible address, else None.
+    """The IPv4 address embedded in a NAT64, 6to4, Teredo or IPv4-compatible address, else None.
 
     NAT64 is RFC 6052's prefix and RFC 8215's, with the IPv4 address in the last 32 bits; 6to4 is
     RFC 3056's, Teredo RFC 4380's, where the client's address has its bits inverted.

@@ -1,7 +1,7 @@
 """The lists of codes that fields are checked against.
 
-They are written out, so that no library has to be read at every start, and no update of one changes
-what is decided unseen; `tests/engine/intake/test_codes.py` holds them against those that follow the
+They are written out, so that no library is loaded at every start and no library update silently
+changes decisions; `tests/engine/intake/test_codes.py` compares them with libraries that follow the
 standards.
 """
 
@@ -119,7 +119,8 @@ _CODES_OF_MEANING: Mapping[ResponseMeaning, str] = {
 MEANINGS: Mapping[str, ResponseMeaning] = {
     code: meaning for meaning, codes in _CODES_OF_MEANING.items() for code in codes.split()
 }
-"""What response codes say that ISO 8583 and ABECS (Normativo 21) agree on; all others say `other`.
+"""The meanings of response codes on which ISO 8583 and ABECS (Normativo 21) agree; others mean
+`other`.
 
-A change here changes what stored payments mean: it is one that can alter decisions.
+A change here changes the meaning of stored payments, and so can alter decisions.
 """

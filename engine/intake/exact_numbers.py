@@ -1,4 +1,4 @@
-"""Numbers as they were written, where the nearest double alone could deceive."""
+"""Read numbers from their text, where the nearest double would not be exact enough."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The rules of fields that a type cannot express, under the names that `payment.py` gives them.
+"""The field rules that types can't express, under the names that `payment.py` refers to.
 
-Each method says what is wrong with one value of the right type at `field`. Their source is
+Each method gives the violations of one value of the right type at `field`. Their source is
 docs/api.md, "Validation".
 """
 
@@ -23,13 +23,14 @@ from tollkeeper.engine.intake.violations import Violation
 _CONTAINERS = frozenset({dict, list})
 
 INVALID: Final = object()
-"""Stands for a value that a violation was found for."""
+"""Replaces a value for which a violation was found."""
 
 SentObject: TypeAlias = Struct | Mapping[str, Any]
 """An object as it was read, or its members, INVALID where a violation was found."""
 
 SETTLED = frozenset({"succeeded", "declined"})
-"""The statuses of a payment that need transactions, of a transaction that need an answer."""
+"""The statuses of a payment that require transactions, and of a transaction that require a response
+code."""
 
 
 class FieldRules(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """The full search for violations in a request that the fast decode refused.
 
-It is derived from the Structs and has the last word: a request without violations is accepted. A
-value is decoded as a whole, and part by part only when that fails; nothing is decoded that no
-Struct names. So a hostile body costs little more than a pass over its bytes.
+It is derived from the Structs and decides: a request without violations is accepted. A value is
+decoded as a whole, and part by part only when that fails; members that no Struct names are not
+decoded. So a hostile body costs little more than a pass over its bytes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def find_violations(body: bytes, envelope: type[S], rules: FieldRules) -> S | tu
 
 
 def _reason(said: str, body: bytes) -> str:
-    """Why a body is no JSON; `said` by the decoder, which has no words of its own for two reasons."""
+    """Why a body is no JSON; `said` is the decoder's message, which is unspecific for two reasons."""
     if body.startswith(BOM_UTF8):
         return "it begins with a byte order mark"
     if said == _TRUNCATED and _HALF_PAIR.search(body):

@@ -225,7 +225,7 @@ class Connector(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def meaning(self) -> ResponseMeaning | None:
-        """What the response code says; another spelling of it, and missing where it is."""
+        """The meaning of the response code, missing where the code is."""
         return None if self.response_code is None else MEANINGS.get(self.response_code, "other")
 
 
@@ -318,7 +318,7 @@ class Creation(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
 
 
 class Payment(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """A payment as known now: nothing confidential left, what was not sent filled in.
+    """A payment as stored: without confidential data, with defaults for what was not sent.
 
     Each of its transactions has a timestamp.
     """

@@ -1,4 +1,4 @@
-"""Reads a request: one decode and the rules that types cannot express; in doubt the full search.
+"""Read a request: one decode and the rules that types can't express; in doubt, the full search.
 
 `read_creation` and `read_update` never raise on a body, whatever it holds.
 """
@@ -45,7 +45,7 @@ from tollkeeper.engine.intake.violations import Violation
 
 
 class _CreationAsWritten(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """A creation whose amount, which is judged as it was written, is still undecoded."""
+    """A creation whose amount is not decoded yet: its rules need the text as written."""
 
     amount: Omittable[Raw] = None  # type: ignore[assignment]
 
@@ -130,7 +130,7 @@ def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
 
 
 def _complete(creation: Creation, now: int, moment: datetime, mask: Mask | None) -> Payment:
-    """The payment without its secrets, what was not sent filled in."""
+    """The payment without confidential data, with defaults for what was not sent."""
     method, transactions = creation.method, creation.transactions
     if mask is not None:
         method = mask_method(method, mask)
@@ -155,7 +155,7 @@ def _complete(creation: Creation, now: int, moment: datetime, mask: Mask | None)
 
 
 def _with_rule_name(analyze: Analyze) -> Analyze:
-    """With a rule's name that is text, or null: any other value names no rule."""
+    """`analyze` with a rule's name that is a string or null: any other value names no rule."""
     if analyze.rule is None:
         return analyze
     name: object = analyze.rule.name
@@ -170,9 +170,9 @@ def _metadata_fits(body: bytes, limits: Limits) -> bool:
 
 
 def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) -> bool:
-    """Whether the rules hold that types cannot express, as the full search would find.
+    """Whether the rules hold that types can't express; the full search would find the same.
 
-    Decodes the amount on the way.
+    Also decodes the amount.
     """
     limits = rules.limits
     merchant, card = creation.merchant, creation.method.card

@@ -1,4 +1,4 @@
-"""Takes out of a request what must never be stored or analysed (docs/api.md, "Validation").
+"""Remove from a request what must never be stored or analysed (docs/api.md, "Validation").
 
 Confidential headers are removed, card numbers are masked in headers, metadata and free text, and
 metadata entries that hold security codes, PINs or track data are dropped. Identifiers and the
@@ -61,7 +61,7 @@ A token is looked for once in each run of its characters, so that the search is 
 """
 _SCHEMES = ("basic", "bearer", "digest", "dpop", "negotiate", "ntlm")
 _NAMES_LENGTH = 2048
-"""What is known of longer sets of names is not kept."""
+"""Longer sets of names are not cached."""
 _USUAL_HEADERS = (
     "Accept",
     "Accept-Charset",
@@ -126,7 +126,7 @@ _COMPLEX_TYPES = frozenset({dict, list, float})
 
 
 def scrub_origin(origin: Origin, mask: Mask | None) -> Origin:
-    """A backend or device with no confidential header; a blank address is a missing one."""
+    """A backend or device without confidential headers; a blank address counts as missing."""
     if origin.headers is None:
         return origin if origin.ip_address != "" else replace(origin, ip_address=None)
     headers: dict[str, str] = _public_headers(origin.headers)
@@ -168,7 +168,8 @@ def mask_update(update: Update, mask: Mask) -> Update:
 
 
 def _public_headers(headers: dict[str, str]) -> dict[str, str]:
-    """The headers that are not confidential, with text for values; the same where all is well."""
+    """The headers that are not confidential, with strings for values; the same object if nothing
+    changes."""
     if list in map(type, headers.values()):
         headers = {name: join_values(value) for name, value in headers.items()}
     names = tuple(headers)
@@ -212,7 +213,7 @@ def is_confidential_value(value: str) -> bool:
 
 
 def _is_harmless(metadata: dict[str, Any]) -> bool:
-    """Whether nothing has to be looked into; a number with an exponent may hide its digits."""
+    """Whether no value needs to be searched; a number with an exponent may hide its digits."""
     return not _has_secret_entry(tuple(metadata)) and _COMPLEX_TYPES.isdisjoint(
         map(type, metadata.values())
     )
@@ -315,9 +316,10 @@ Mask: TypeAlias = Callable[[str], str]
 
 
 def mask_for(body: bytes) -> Mask | None:
-    """How the texts in the JSON `body` are masked; None when none can hold a card number.
+    """The function that masks texts of the JSON `body`; None when it can't contain a card number.
 
-    In a flood of digits a text with any run long enough to hold one loses all its digits.
+    With very many runs of digits, a text with a run that could be a card number loses all its
+    digits.
     """
     if not may_hold_number(body):
         return None
@@ -336,12 +338,12 @@ def mask_card_numbers(text: str) -> str:
 
 
 def blot_digits(text: str) -> str:
-    """`text` without a readable digit when it has a run that is long enough for a card number."""
+    """`text`, with all digits masked if it has a run that is long enough for a card number."""
     return text.translate(_STARS) if has_run(text) else text
 
 
 def has_run(text: str) -> bool:
-    """Whether `text` has a run of digits as long as a card number; quicker than to mask it."""
+    """Whether `text` has a run of digits as long as a card number; faster than masking it."""
     shown = text.encode().translate(_AS_ZERO, _PASSED_OVER)
     return _SHORTEST_RUN in shown or _TWO_GROUPS in shown
 

@@ -1,6 +1,7 @@
-"""Members that an object of a JSON text names twice: readers differ in which of them they take.
+"""Find members that a JSON object has twice: JSON readers differ in which one they use.
 
-So two of them may see two payments in one body. Decoders take the last one without a word.
+So a proxy and the service might see two different payments in one body. Our decoder silently uses
+the last one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class _Object(list[tuple[str, Any]]):
 def repeated_members(body: bytes) -> tuple[str, ...]:
     """The path of each member that its object names twice: `payment.amount`.
 
-    None in a text that is no JSON, or nested too deeply to be looked through.
+    Empty for a text that is no JSON, or nested too deeply to be searched.
     """
     try:
         whole = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)

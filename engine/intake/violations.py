@@ -1,4 +1,4 @@
-"""What is wrong with a request: the types that docs/api.md, "Errors", lists, and their words."""
+"""Violations: the error types that docs/api.md, "Errors", lists, and their messages."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def malformed_json(reason: str) -> Violation:
 
 
 def cap_violations(violations: list[Violation], *, all_found: bool = True) -> tuple[Violation, ...]:
-    """At most a page of violations, then how many more there are, as far as they were looked for."""
+    """At most a page of violations, then the number of further ones, as far as they were searched."""
     more = len(violations) - MAX_LISTED
     if more <= 0:
         return tuple(violations)

@@ -1,7 +1,7 @@
 """The journal in PostgreSQL: a thread that writes, and reads in threads of their own.
 
-Nothing that waits for the network runs in the event loop. A read in another thread may miss what was
-committed while it ran: then it is done again, so that what a caller gets holds at the moment it
+Nothing that waits for the network runs in the event loop. A read in another thread may miss what
+was committed while it ran: then it is done again, so that what a caller gets holds at the moment it
 goes on, together with what is being written.
 """
 
@@ -62,7 +62,8 @@ from tollkeeper.engine.journal.writer import (
 )
 
 _POINT_READS = 4
-"""How many point reads run side by side, and how many connections wait for the next read at most."""
+"""How many point reads run side by side, and how many connections wait for the next read at most.
+"""
 _LISTED = 500
 _RENEW_S = LEASE_S / 4
 _TRY_S = 0.25

@@ -1,6 +1,6 @@
-"""The way of a new payment up to its decision: facts, windows, scorecard, rule, action.
+"""The steps of a new payment up to its decision: facts, windows, scorecard, rule, action.
 
-`keep` puts the decision into the journal; only then may it leave the service.
+`keep` then puts it into the journal; only after that is it answered.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from tollkeeper.engine.velocity.windows import Windows
 
 
 class DecidedPayment(NamedTuple):
-    """A decision that is still to be kept, what was in force for it, and the shadows whose reads stand
-    behind its own."""
+    """A decision that is still to be kept, the programs that made it, and the shadows to evaluate,
+    whose reads come after its own."""
 
     active: ActivePrograms
     pending: Pending
@@ -59,14 +59,14 @@ async def decide_payment(
     arrived: int,
     forced: ForcedOutcome = UNFORCED,
 ) -> DecidedPayment:
-    """Decide a new payment, which windows count from now on. `arrived` in µs since the epoch.
+    """Count and decide a new payment. `arrived` in µs since the epoch.
 
     Raises `Taken` for an id in use.
     """
     account = active.account.number
     if await engine.journal.exists(account, Kind.PAYMENT, payment.id):
         raise Taken(payment.id)
-    # What was published while that was looked up stands before this payment.
+    # A publication during that look-up precedes this payment.
     active = engine.active.get(account, active)
     facts = derive(payment, arrived, engine.clients)
     programs = choose_programs(active, payment, arrived)
@@ -117,11 +117,11 @@ async def analyse(
     further: Sequence[Read] = (),
     forced: ForcedOutcome = UNFORCED,
 ) -> tuple[Observation, Decision]:
-    """Count a payment, decide by what is read at that moment, and count the decision.
+    """Count a payment, decide it by the aggregates read at that moment, and count the decision.
 
-    `further` is read at the same moment: its values stand behind the decision's own, which are all
-    that the decision sees. They are left out while a window of them is not whole. A score that is
-    `forced` stands in for the scorecard's, an action for the one decided.
+    `further` is read at the same moment, for shadows: its values come after the decision's own,
+    which does not see them. They are left out while one of their windows is not whole. A `forced`
+    score replaces the scorecard's, a forced action the decided one.
     """
     scored = forced.score is not None and programs.scorecard is not None
     score = forced.hundredths if scored else None
@@ -153,7 +153,8 @@ async def analyse(
 def decision_reads(
     programs: Programs, facts: Facts, environment: Environment
 ) -> tuple[list[tuple[Window, ...]], list[Read]]:
-    """What the programs read: in the payment's own groups, or in those that they name."""
+    """The programs' reads: windows of the payment's own groups, or, if a program reads other
+    groups, window and group of each."""
     readings = [each.reading for each in (programs.scorecard, programs.rule) if each is not None]
     own = [each.plan.windows for each in readings if each.plan.own]
     if len(own) == len(readings):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from tollkeeper.engine.amendments_file import read_seen_amendment, write_seen_amendment
 from tollkeeper.engine.filling import fill, records_in
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
@@ -25,7 +26,6 @@ from tollkeeper.engine.journal.reads import (
     sequence_at,
 )
 from tollkeeper.engine.keep import recover_alerts
-from tollkeeper.engine.known_amendments import note_known, read_known
 from tollkeeper.engine.labels.label import verdict_in
 from tollkeeper.engine.labels.payment_state import past_environments
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
@@ -83,7 +83,7 @@ async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following
     """To be called before the engine's windows are filled. Whose past has changed while nobody
     followed is filled from the journal alone. Raises `Unavailable`.
     """
-    known = read_known(engine.folder, journal.identity())
+    known = read_seen_amendment(engine.folder, journal.identity())
     amended = await journal.look(last_amendment)
     following = Following(engine, journal, journal.last_sequence(), amended, known)
     if amended != known:
@@ -193,7 +193,7 @@ async def _note(following: Following, amended: int) -> None:
     if amended != following.noted:
         with suppress(JournalError):
             await engine.seen_times.write(journal.flush)
-            note_known(engine.folder, journal.identity(), amended)
+            write_seen_amendment(engine.folder, journal.identity(), amended)
             following.noted = amended
 
 

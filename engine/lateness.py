@@ -1,6 +1,6 @@
-"""How late a payment may come and still count, as the service on this data was last started.
+"""How late a payment may arrive and still count: the value with which the service last started.
 
-It stands in the data folder, so that what replays history beside the service counts as it does.
+It is in a file of the data folder, so that replays of history beside the service count as it does.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _decode = msgspec.json.Decoder(int).decode
 
 
 def read_lateness(source: JournalSource) -> int:
-    """How far (µs) behind the latest arrival; `LATE` where no service was started on this machine."""
+    """The lateness in µs behind the latest arrival; `LATE` if no service was started on this
+    machine."""
     with suppress(OSError, msgspec.MsgspecError):
         return _decode((folder_of(source) / LATENESS_FILE).read_bytes())
     return LATE
 
 
 def keep_lateness(folder: Path, late: int) -> None:
-    """Leaves in the folder how late (µs) its service counts a payment."""
+    """Write to the folder how late (µs) its service still counts a payment."""
     unfinished = folder / f"{LATENESS_FILE}.new"
-    # A disk that takes nothing has worse to tell of than this.
+    # On a full disk this is the least of the losses.
     with suppress(OSError):
         unfinished.write_bytes(msgspec.json.encode(late))
         unfinished.chmod(0o600)

@@ -65,7 +65,7 @@ async def make_change(
         body=encode_change(by, change, asked_by.get()),
         outcome=encode_stored(EventOutcome(transitions=transitions)) if transitions else None,
     )
-    count_transitions(engine.watch, account, sequence, transitions)
+    count_transitions(engine.monitors, account, sequence, transitions)
     kept = None
     try:
         kept = engine.journal.append(entry, contents=() if content is None else (content,))
@@ -74,7 +74,7 @@ async def make_change(
         # A cancelled request gets here too, and only after its entry was written or lost.
         if kept is None or kept.exception() is not None:
             engine.state, engine.active = state, active
-            withdraw_transitions(engine.watch, account, sequence, transitions)
+            withdraw_transitions(engine.monitors, account, sequence, transitions)
     await note_transitions(engine, account, sequence, transitions)
 
 

@@ -1,4 +1,4 @@
-"""The engine's parts, held together: what a running service has open."""
+"""The engine: everything that a running service holds open for one journal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.monitors.outbox import Outbox
-from tollkeeper.engine.monitors.watch import Watch
+from tollkeeper.engine.monitors.states import Monitors
 from tollkeeper.engine.monitors.webhook_reach import Reach
 from tollkeeper.engine.programs.active import ActivePrograms
+from tollkeeper.engine.record_locks import RecordLocks
 from tollkeeper.engine.registry.accesses import AccessLedger
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.claims import Claims
@@ -27,7 +28,6 @@ from tollkeeper.engine.registry.person_entries import PersonEntries
 from tollkeeper.engine.registry.sessions import Sessions
 from tollkeeper.engine.registry.state import Configuration
 from tollkeeper.engine.shadow_queue import ShadowQueue
-from tollkeeper.engine.turns import Turns
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore
 from tollkeeper.engine.velocity.snapshot import Snapshot
 from tollkeeper.engine.velocity.windows import Windows
@@ -36,9 +36,10 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class Beside(Protocol):
-    """Does for an account what would hold the interpreter for long: `work` stands in a module, and is
-    given and gives what can be pickled. Raises what `work` raises, and `JournalError`."""
+class RunInWorker(Protocol):
+    """Runs, for an account, work that would hold the interpreter for long, in a process if there is
+    one: `work` is a function of a module, with arguments and a result that can be pickled. Raises
+    what `work` raises, and `JournalError`."""
 
     async def __call__(
         self, account: int, work: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs
@@ -48,30 +49,41 @@ class Beside(Protocol):
 async def in_this_process(
     _account: int, work: Callable[_P, _T], /, *given: _P.args, **named: _P.kwargs
 ) -> _T:
-    """Where no service has a process for it."""
+    """Runs the work here, where there is no other process for it."""
     return await asyncio.to_thread(work, *given, **named)
 
 
 @dataclass(slots=True)
 class Engine:
-    """`source` is where the journal is, `folder` what else is kept on this machine. `clock` gives
-    µs since the epoch. `state` and `active` are replaced whole by each change, under `changing`; a
-    request that has begun keeps the picture it started with. An account's programs are published
-    one at a time, under `publishing`; what becomes of one payment, and of one idempotency key, is
-    worked out one after the other, by `turns`. `filling` tells how far each is, from 0 to 1, by
-    account, kind and name. `watch` is what monitors know, `reach` which addresses their webhooks
-    may have. `ready` is set once the windows are whole; until then `rebuilt` is the share that is,
-    from 0 to 1, and `snapshot` what they are filled from; `snapshot_writer` is the process that
-    writes one, as a file descriptor; `snapshot_due` is set when the last one lacks an account and
-    another can be written, `snapshot_changing` held while an account is taken out of it.
-    `rewriting` are the accounts whose past is being changed, or was when that failed;
-    `unfinished_erasures` what an erasure had found that failed, by account and user. `damage` holds
-    what could not be read, `clock_watch` whether the clock is right. `key_uses` is the time (µs) of
-    each key's last use, by its id; `claims` are payments that somebody is judging. `beside` does
-    what would hold up the loop. `accesses` are requests for what tells of persons, to be noted.
-    `forwards_to` is the address of the node that owns the journal, None where this one does or none
-    is known; `follows` is true once the windows are whole and as long as the journal is not this
-    node's.
+    """The parts of a running engine; times in µs unless a name says otherwise.
+
+    Storage: `source` is where the journal is, `folder` where this machine keeps derived files.
+
+    Configuration: `state` and `active` are replaced as a whole by each change, under `changing`; a
+    request keeps the objects that it started with. An account publishes one program at a time,
+    under `publishing`; `filling` is the progress of each, from 0 to 1, by account, kind and name.
+    `locks` serialise the requests for one payment or one idempotency key.
+
+    Start: `ready` is set once the windows are whole. Until then `rebuilt` is the share that is,
+    from 0 to 1, and `snapshot` what they are restored from.
+
+    Snapshots: `snapshot_writer` is the file descriptor of the process that writes one.
+    `snapshot_due` is set when the last one lacks an account and another can be written;
+    `snapshot_changing` is held while an account is taken out of it.
+
+    Changes of the past: `rewriting` are the accounts whose history is being changed, or was when
+    that failed; `unfinished_erasures` is what a failed erasure had found, by account and user.
+
+    Checks: `damage` are entries that could not be read, `clock_watch` whether the clock can be
+    trusted. `reach` is which addresses webhooks may have.
+
+    In memory only: `key_uses` are the times of keys' last uses by their ids, `claims` payments
+    under review, `accesses` reads of personal data that are not in the journal yet.
+
+    Nodes: `forwards_to` is the address of the journal's owner, None if this node owns it or no
+    owner is known; `follows` is true when the windows are whole and another node owns the journal.
+
+    `run_in_worker` runs work that would hold the interpreter for long.
     """
 
     source: JournalSource
@@ -90,11 +102,11 @@ class Engine:
     publishing: defaultdict[int, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
-    turns: Turns = field(default_factory=Turns)
+    locks: RecordLocks = field(default_factory=RecordLocks)
     filling: dict[tuple[int, ProgramKind, str], float] = field(default_factory=dict)
     shadows: ShadowQueue = field(default_factory=ShadowQueue)
     background: set[asyncio.Task[Any]] = field(default_factory=set)
-    watch: Watch = field(default_factory=Watch)
+    monitors: Monitors = field(default_factory=Monitors)
     reach: Reach = "public"
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     snapshot: Snapshot | None = None
@@ -110,7 +122,7 @@ class Engine:
     accesses: AccessLedger = field(default_factory=AccessLedger)
     sessions: Sessions = field(default_factory=Sessions)
     claims: Claims = field(default_factory=Claims)
-    beside: Beside = in_this_process
+    run_in_worker: RunInWorker = in_this_process
     forwards_to: str | None = None
     follows: bool = False
 

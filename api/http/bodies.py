@@ -125,7 +125,8 @@ def _media_type(said: bytes) -> bytes:
 
 
 def admit(engine: Engine) -> None:
-    """Raises `Problem` 503 while no traffic may come, or while too many requests wait to be written.
+    """Raises `Problem` 503 while no traffic may come, or while too many requests wait to be
+    written.
 
     A journal that couldn't be written is tried again with each request.
     """
@@ -142,7 +143,8 @@ _KEY = re.compile(rb"[\x20-\x7e]+")
 
 
 def idempotency_key(scope: Scope) -> str | None:
-    """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable ASCII."""
+    """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable
+    ASCII."""
     value = header(scope, _KEY_HEADER)
     if value is None:
         return None
@@ -162,7 +164,7 @@ def turn_of(request: Exchange, key: str | None) -> AbstractAsyncContextManager[N
     one finds what this one has kept."""
     if key is None:
         return nullcontext()
-    return request.engine.turns.of("idempotency key", request.key.account, key)
+    return request.engine.locks.of("idempotency key", request.key.account, key)
 
 
 def repeatable(

@@ -1,5 +1,5 @@
-"""A node that joins takes what the owner has kept of windows and ages: to read the whole journal for
-them takes twenty times as long.
+"""A node that joins takes what the owner has kept of windows and ages: to read the whole journal
+for them takes twenty times as long.
 
 Both tell of people. The owner gives them to who shows that it has the key that all nodes share
 (`folder.key`); between machines nodes speak over TLS.
@@ -22,12 +22,12 @@ from structlog import get_logger
 
 from tollkeeper.api.http.errors import nothing_here, unauthorized, unavailable
 from tollkeeper.api.http.node_connection import SHARD, NodeConnection, connect_to_node
+from tollkeeper.engine.amendments_file import write_seen_amendment
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot, open_folder_key
 from tollkeeper.engine.journal.contract import JournalTables
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal
 from tollkeeper.engine.journal.reads import last_amendment
 from tollkeeper.engine.journal.source import Database, key_folder_of
-from tollkeeper.engine.known_amendments import note_known
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.first_seen_file import AGES_FILE, remove_seen_times
 from tollkeeper.engine.velocity.snapshot import FILE
@@ -78,8 +78,8 @@ async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
 
 
 async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext | None) -> None:
-    """Brings the owner's files into the folder of a node that has no windows of its own; what does not
-    come is read from the journal. Raises `Unavailable`."""
+    """Brings the owner's files into the folder of a node that has no windows of its own; what does
+    not come is read from the journal. Raises `Unavailable`."""
     folder, shard = source.folder, journal.shard.number
     names = (FILE, AGES_FILE)
     arriving = {name: folder / f"{name}.arriving" for name in names}
@@ -99,7 +99,7 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
         remove_seen_times(folder / AGES_FILE)
         for name in names:
             arriving[name].replace(folder / name)
-        note_known(folder, journal.identity(), min(known))
+        write_seen_amendment(folder, journal.identity(), min(known))
         log.info("windows_taken", owner=standing.owner)
     except OSError as error:
         log.info("windows_not_taken", owner=standing.owner, reason=str(error) or "it is silent")

@@ -221,7 +221,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     if request.account.live is not None:
         await obey_update(body)
     # The next update of the payment starts from what this one leaves.
-    async with engine.turns.of("payment", account, payment_id):
+    async with engine.locks.of("payment", account, payment_id):
         updated = await merge_update(engine, account, payment_id, sent, arrived)
         if updated is None:
             raise _no_payment()

@@ -56,7 +56,8 @@ BACKLOG = 2048
 
 
 def serve(settings: Settings, progress: Progress) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP: requests in flight are answered, then the journal closes.
+    """Serve until SIGTERM, SIGINT or SIGHUP: requests in flight are answered, then the journal
+    closes.
 
     `progress` is told the share of the windows filled. Raises `StartError` for an address that
     can't be listened on, `JournalError` for a folder that can't be used or turns out damaged.
@@ -92,7 +93,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             damage=settings.damage,
         )
         async with opening as engine, searching(engine.source) as search, open_jobs() as jobs:
-            engine.reach, engine.beside = settings.reach, jobs.beside
+            engine.reach, engine.run_in_worker = settings.reach, jobs.run_in_worker
             engine.key_uses = read_key_uses(engine.folder)
             keep_lateness(engine.folder, engine.windows.late)
             figures = Figures()

@@ -172,7 +172,7 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
             damage=settings.damage,
         )
         engine = await stack.enter_async_context(opening)
-        engine.reach, engine.beside = settings.reach, serving.jobs.beside
+        engine.reach, engine.run_in_worker = settings.reach, serving.jobs.run_in_worker
         engine.key_uses = read_key_uses(engine.folder)
         keep_lateness(engine.folder, engine.windows.late)
         following = await begin_to_follow(engine, journal)

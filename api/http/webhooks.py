@@ -368,7 +368,7 @@ async def try_webhook(
         "NoticeKind", read_choice("kind", kind, NOTICE_KINDS) or next(iter(webhook.kinds))
     )
     secrets = opened_secrets(engine.folder_key, account, webhook, now)
-    turn = engine.turns.of("webhook", account, webhook.url)
+    turn = engine.locks.of("webhook", account, webhook.url)
     if turn.locked():
         raise Conflict("id", "a sample is on its way already: wait for its answer")
     async with turn:

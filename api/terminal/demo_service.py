@@ -127,7 +127,7 @@ async def _serve(
 ) -> None:
     key = await _furnish(engine)
     async with searching(engine.source) as search, open_jobs() as jobs:
-        engine.beside = jobs.beside
+        engine.run_in_worker = jobs.run_in_worker
         server = Server(configuration(create_app(engine, settings, search, jobs), settings))
         stop_by_signals(server, search)
         async with run_background(engine, unwatched, server):

@@ -17,9 +17,9 @@ from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.labels.label import SOURCES, Label, LabelSource
 from tollkeeper.engine.labels.set_label import count_label
 from tollkeeper.engine.monitors.alerts import EventOutcome
-from tollkeeper.engine.monitors.watch import transitions_at
+from tollkeeper.engine.monitors.states import transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms
-from tollkeeper.engine.programs.event_type import LoadedEventType, SaidLabel
+from tollkeeper.engine.programs.event_type import GivenLabel, LoadedEventType
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredEvent, encode_stored
@@ -67,7 +67,7 @@ async def accept_event(
     )
     try:
         transitions = transitions_at(
-            engine.watch.standings,
+            engine.monitors.states,
             account,
             loaded,
             event.timestamp,
@@ -93,21 +93,23 @@ async def accept_event(
             body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
             outcome=encode_stored(EventOutcome(observed.values, transitions)),
         )
-        said = loaded.said(facts, event.data, observed.values, active.environment)
-        label = None if said is None else await _count_label(engine, entry, name, said)
+        given = loaded.label_given(facts, event.data, observed.values, active.environment)
+        label = None if given is None else await _count_label(engine, entry, name, given)
     except BaseException:
         await engine.windows.withdraw(observed)
         raise
     return AcceptedEvent(Pending(observed, entry, transitions, label), accepted)
 
 
-async def _count_label(engine: Engine, event: Entry, type_: str, said: SaidLabel) -> Pending | None:
+async def _count_label(
+    engine: Engine, event: Entry, type_: str, given: GivenLabel
+) -> Pending | None:
     """Count the label that an event gives to a payment; None when no payment has the id."""
-    known = await engine.journal.first_and_last(event.account, said.payment)
+    known = await engine.journal.first_and_last(event.account, given.payment)
     if known is None:
         return None
     source: LabelSource = type_ if type_ in SOURCES else "import"
-    label = Label(source, said.label, event.time, event.id)
+    label = Label(source, given.label, event.time, event.id)
     return await count_label(engine, *known, label, event.arrived)
 
 

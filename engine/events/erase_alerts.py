@@ -14,7 +14,7 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.monitors.outbox import Alert
-from tollkeeper.engine.monitors.watch import MonitorKey, Standing
+from tollkeeper.engine.monitors.states import MonitorKey, MonitorState
 from tollkeeper.engine.runtime import Engine
 
 _AT_ONCE = 200
@@ -25,7 +25,7 @@ async def follow_journal(engine: Engine, account: int) -> int:
     """Update alerts and states from the journal; returns how many alerts changed. Raises
     `JournalError`."""
     changed = await _follow_alerts(engine, account)
-    await _follow_standings(engine, account)
+    await _follow_states(engine, account)
     await engine.outbox.empty_log()
     return changed
 
@@ -49,22 +49,22 @@ async def _as_kept(engine: Engine, alert: Alert) -> Alert:
     return replace(alert, transition=transitions[alert.number])
 
 
-async def _follow_standings(engine: Engine, account: int) -> None:
+async def _follow_states(engine: Engine, account: int) -> None:
     beyond = None
     while found := await engine.outbox.read(
-        partial(outbox.standings_of, account=account, beyond=beyond, limit=_AT_ONCE)
+        partial(outbox.monitor_states_of, account=account, beyond=beyond, limit=_AT_ONCE)
     ):
         beyond = found[-1][0]
-        gone = [of for of, standing in found if not await _stands(engine, of, standing)]
+        gone = [of for of, state in found if not await _stands(engine, of, state)]
         if gone:
-            await engine.outbox.write(partial(outbox.forget_standings, gone=gone))
-            engine.watch.standings.forget(gone)
+            await engine.outbox.write(partial(outbox.forget_monitor_states, gone=gone))
+            engine.monitors.states.forget(gone)
         await asyncio.sleep(0)
 
 
-async def _stands(engine: Engine, of: MonitorKey, standing: Standing) -> bool:
+async def _stands(engine: Engine, of: MonitorKey, state: MonitorState) -> bool:
     """Whether the journal still leads to this state, or no longer has the record that led to it."""
-    transitions = await _transitions_at(engine, standing.sequence)
+    transitions = await _transitions_at(engine, state.sequence)
     return transitions is None or of[1:] in [
         (transition.type, transition.monitor, transition.key) for transition in transitions
     ]

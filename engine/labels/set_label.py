@@ -28,7 +28,7 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
     Raises `NotFound` when no payment has the id, `Unavailable` or `Overloaded` when the label
     can't be kept.
     """
-    async with engine.turns.of("payment", account, payment_id):
+    async with engine.locks.of("payment", account, payment_id):
         known = await engine.journal.first_and_last(account, payment_id)
         if known is None:
             raise NotFound("id", "no payment has this id")

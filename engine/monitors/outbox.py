@@ -20,7 +20,7 @@ from sqlite_utils import Database, Migrations
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.monitors.alerts import Transition
-from tollkeeper.engine.monitors.watch import NEVER, MonitorKey, Standing
+from tollkeeper.engine.monitors.states import NEVER, MonitorKey, MonitorState
 from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.registry.changes import NoticeKind
 from tollkeeper.engine.registry.webhooks import webhook_id
@@ -181,20 +181,20 @@ def listed_up_to(connection: SqlConnection) -> int:
     return int(sequence)
 
 
-def standings(connection: SqlConnection) -> list[tuple[MonitorKey, Standing]]:
+def monitor_states(connection: SqlConnection) -> list[tuple[MonitorKey, MonitorState]]:
     """Every monitor's state, as of the sequence number up to which alerts are entered, or later."""
     rows = connection.execute(
         "SELECT account, type, monitor, key, place, met, alerted FROM standings"
     )
     return [
-        ((account, type_, monitor, _key(key)), Standing(sequence, bool(met), alerted))
+        ((account, type_, monitor, _key(key)), MonitorState(sequence, bool(met), alerted))
         for account, type_, monitor, key, sequence, met, alerted in rows
     ]
 
 
-def standings_of(
+def monitor_states_of(
     connection: SqlConnection, account: int, beyond: MonitorKey | None, limit: int
-) -> list[tuple[MonitorKey, Standing]]:
+) -> list[tuple[MonitorKey, MonitorState]]:
     """The states of an account's monitors, in the order of their keys, from after `beyond` on."""
     after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
     rows = connection.execute(
@@ -204,12 +204,12 @@ def standings_of(
         (account, *after, limit),
     )
     return [
-        ((account, type_, monitor, _key(key)), Standing(sequence, bool(met), alerted))
+        ((account, type_, monitor, _key(key)), MonitorState(sequence, bool(met), alerted))
         for type_, monitor, key, sequence, met, alerted in rows
     ]
 
 
-def forget_standings(connection: SqlConnection, gone: Iterable[MonitorKey]) -> None:
+def forget_monitor_states(connection: SqlConnection, gone: Iterable[MonitorKey]) -> None:
     """Delete the states for these keys."""
     connection.executemany(
         "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",

@@ -43,7 +43,7 @@ async def remove_deleted(engine: Engine, number: int) -> int:
         await engine.windows.keep(number, ())
         drop_unfinished_erasures(engine, number)
         engine.seen_times.give_up_account(number)
-        engine.watch.standings.forget_account(number)
+        engine.monitors.states.forget_account(number)
         while await engine.outbox.write(partial(outbox.forget_account_step, account=number)):
             pass
         await engine.outbox.empty_log()

@@ -70,7 +70,7 @@ class LoadedMonitor:
         return self.compiled.monitor.every
 
 
-class SaidLabel(NamedTuple):
+class GivenLabel(NamedTuple):
     """The label that an event gives to the payment with the id `payment`; None removes it."""
 
     payment: str
@@ -91,16 +91,16 @@ class LoadedEventType:
     monitors: tuple[LoadedMonitor, ...]
     read_labels: Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]
 
-    def said(
+    def label_given(
         self, facts: Any, data: Any, values: Sequence[Value | None], environment: Environment
-    ) -> SaidLabel | None:
+    ) -> GivenLabel | None:
         """The label that an event gives to a payment: that of the first condition that is met."""
         if not self.program.labels:
             return None
         read = self.read_labels(facts, data, values, environment)
         for each, met, payment in zip(self.program.labels, read[::2], read[1::2], strict=True):
             if met and payment is not None:
-                return SaidLabel(str(payment), each.label)
+                return GivenLabel(str(payment), each.label)
         return None
 
     @property

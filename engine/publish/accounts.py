@@ -53,7 +53,7 @@ class ResumeAccount(AccountVerb, frozen=True):
         async with engine.changing:
             resumed = resume_account(engine.state.accounts[number])
             await make_change(engine, number, author, resumed)
-        engine.watch.raised.set()
+        engine.monitors.raised.set()
         return Effect()
 
 

@@ -85,7 +85,7 @@ async def store(
         before = engine.state.accounts[account]
         check_live(before)
         names = stored_names(before)
-        read = await engine.beside(account, read_text, content, names)
+        read = await engine.run_in_worker(account, read_text, content, names)
         file = read.file
         if file is None:
             raise RejectedFileError(read.text, read.diagnostics)
@@ -159,7 +159,7 @@ async def bring_in(
     check_live(state)
     version = find_version(state, kind, name, number)
     change(state)
-    prepared = await engine.beside(account, prepare_version, version)
+    prepared = await engine.run_in_worker(account, prepare_version, version)
     compiled: dict[VersionId, Loaded] = {}
     if prepared.loaded is not None:
         compiled[kind, name, number] = await asyncio.to_thread(unpack_loaded, prepared.loaded)
@@ -258,7 +258,7 @@ def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list
 
 async def needs_of(engine: Engine, account: int, version: Version) -> tuple[AccountNeed, ...]:
     """The lists and rates that the version needs."""
-    return await engine.beside(account, find_needs, version.program)
+    return await engine.run_in_worker(account, find_needs, version.program)
 
 
 def place_unmet(

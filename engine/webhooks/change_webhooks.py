@@ -55,7 +55,7 @@ async def put_webhook(
         check_reach(asked.url, engine.reach)
         webhook = await _record(engine, account, by, change)
     # The notices that waited while a webhook was paused are due now.
-    engine.watch.raised.set()
+    engine.monitors.raised.set()
     return webhook, made
 
 
@@ -84,7 +84,7 @@ async def send_again(engine: Engine, account: int, id_: str, delivery: str) -> D
     found = await engine.outbox.write(lambda c: outbox.redeliver(c, account, url, delivery, now))
     if found is None:
         raise NotFound("delivery", "this webhook has no delivery of this id")
-    engine.watch.raised.set()
+    engine.monitors.raised.set()
     return found
 
 

@@ -116,7 +116,7 @@ async def send_sample(
 async def _look(under_way: _Round) -> None:
     """Start the deliveries that are due, then wait for new ones, at most `_LOOK_S`."""
     engine, sending = under_way.engine, under_way.sending
-    engine.watch.raised.clear()
+    engine.monitors.raised.clear()
     now = engine.clock()
     for of in await engine.outbox.read(lambda c: outbox.due_addresses(c, now)):
         if of in sending or len(sending) >= _AT_ONCE or now < under_way.rests.get(of, 0):
@@ -126,7 +126,7 @@ async def _look(under_way: _Round) -> None:
             sending[of].add_done_callback(lambda _, of=of: sending.pop(of))  # type: ignore[misc]
     try:
         async with asyncio.timeout(_LOOK_S):
-            await engine.watch.raised.wait()
+            await engine.monitors.raised.wait()
     except TimeoutError:
         await remember_progress(engine)
 

@@ -36,7 +36,7 @@ MEGABYTES = 4096
 """The address space of a job's process in MiB."""
 LONG_SECONDS = 3600.0
 """The processor time (s) of a run."""
-BESIDE_SECONDS = 30.0
+WORKER_SECONDS = 30.0
 """The processor time (s) of work for publishing."""
 KEPT = 20
 """How many runs of each kind, the newest, are kept for an account until the service ends."""
@@ -82,14 +82,14 @@ class Jobs:
         """
         return cast("T", await self._take_turn("brief", account, JobCall(work, given, seconds)))
 
-    async def beside(
+    async def run_in_worker(
         self, account: int, work: Callable[P, T], /, *given: P.args, **named: P.kwargs
     ) -> T:
-        """`Engine.beside` for a service: run `work` in a process, in the lane of publishing.
+        """`Engine.run_in_worker` for a service: run `work` in a process, in the lane of publishing.
 
         Raises `Invalid` for a text that needs too much time or memory.
         """
-        call = JobCall(_without_progress, (partial(work, *given, **named),), BESIDE_SECONDS)
+        call = JobCall(_without_progress, (partial(work, *given, **named),), WORKER_SECONDS)
         try:
             return cast("T", await self._take_turn("publishing", account, call))
         except JobExceededError as error:

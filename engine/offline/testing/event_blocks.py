@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tollkeeper.engine.events.accept import Arrival
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.monitors.watch import Standings, transitions_at
+from tollkeeper.engine.monitors.states import MonitorStates, transitions_at
 from tollkeeper.engine.offline.replay import (
     TEST_ACCOUNT,
     Happening,
@@ -83,7 +83,7 @@ def _run_monitors(
     environment: Environment,
 ) -> _MonitorRun:
     windows = empty_windows(past.reading.plan.series)
-    standings, files = Standings(), given_files(file, test)
+    states, files = MonitorStates(), given_files(file, test)
 
     def look(of: LoadedEventType, observed: Observation) -> _MonitorRun:
         record, sequence = observed.record, observed.sequence
@@ -95,9 +95,9 @@ def _run_monitors(
                 windows.read(TEST_ACCOUNT, record.time, of.reading.reads(facts, data, environment))
             )
         transitions = transitions_at(
-            standings, TEST_ACCOUNT, of, record.time, facts, data, values, environment
+            states, TEST_ACCOUNT, of, record.time, facts, data, values, environment
         )
-        standings.replay(TEST_ACCOUNT, sequence, transitions)
+        states.replay(TEST_ACCOUNT, sequence, transitions)
         return _MonitorRun(
             of,
             record,

@@ -265,7 +265,7 @@ async def test_an_alert_that_can_t_be_listed_is_listed_as_soon_as_it_can(shop: S
     await note_missed(shop.engine)
     (listed,) = (await shop.client.get("/v1/alerts")).json()["alerts"]
     assert listed["monitor"] == "brute_force"
-    assert shop.engine.watch.open == set()
+    assert shop.engine.monitors.open == set()
 
 
 async def test_an_alert_is_raised_when_a_condition_goes_from_not_met_to_met(

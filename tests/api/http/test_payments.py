@@ -263,7 +263,7 @@ async def test_a_request_that_is_sent_again_before_it_is_answered_is_done_once(
         )
         assert [each.status_code for each in answers] == [201] * 3
         assert len({each.content for each in answers}) == 1
-    assert not service.engine.turns
+    assert not service.engine.locks
 
 
 async def test_updates_and_labels_at_once_are_counted_one_after_the_other(

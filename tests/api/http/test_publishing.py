@@ -134,7 +134,7 @@ async def test_what_must_hold_counts_the_account_s_thresholds(service: Service) 
 
 
 async def test_a_service_decides_by_what_the_process_beside_it_compiled(service: Service) -> None:
-    service.engine.beside = service.jobs.beside
+    service.engine.run_in_worker = service.jobs.run_in_worker
     answer = await store(service, COMPILED_BESIDE, publish="true")
     assert answer.status_code == 201, answer.text
     assert [each["type"] for each in answer.json()["rule"]["warnings"]] == ["empty-list"]

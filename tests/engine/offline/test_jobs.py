@@ -138,10 +138,10 @@ async def test_a_job_that_the_machine_gives_no_time_is_ended_for_no_fault_of_its
 async def test_a_text_that_takes_too_much_is_at_fault_when_it_is_published(
     jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BESIDE_SECONDS", 0.1)
+    monkeypatch.setattr(module, "WORKER_SECONDS", 0.1)
     monkeypatch.setattr(module, "PATIENCE", 6000)
     with pytest.raises(Invalid, match="takes longer than"):
-        await jobs.beside(1, compute, print)
+        await jobs.run_in_worker(1, compute, print)
 
 
 async def test_publishing_waits_for_none_of_the_account_s_other_jobs(jobs: Jobs) -> None:
@@ -151,7 +151,7 @@ async def test_publishing_waits_for_none_of_the_account_s_other_jobs(jobs: Jobs)
         for _ in range(MOST_WAITING)
     ]
     await asyncio.sleep(0)
-    assert await jobs.beside(1, os.getpid) != os.getpid()
+    assert await jobs.run_in_worker(1, os.getpid) != os.getpid()
     for each in many:
         each.cancel()
     await asyncio.wait(many)

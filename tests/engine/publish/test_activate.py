@@ -76,13 +76,13 @@ async def test_what_is_prepared_holds_up_nothing_else_of_the_account(tmp_path: P
         await shop.publish(RULE.replace("checkout", "gate") % 2, name="gate")
         prepares, prepared = asyncio.Event(), asyncio.Event()
 
-        async def beside(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
+        async def run_in_worker(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
             if work is prepare_version:
                 prepares.set()
                 await prepared.wait()
             return await in_this_process(account, work, *given, **named)
 
-        shop.engine.beside = beside
+        shop.engine.run_in_worker = run_in_worker
         going_back = asyncio.create_task(shop.do(Activate("shop", "rule", NAME, 1)))
         await prepares.wait()
         await shop.do(Deactivate("shop", "rule", "gate"))
@@ -100,12 +100,12 @@ async def test_a_version_is_refused_that_may_no_longer_be_active_once_it_is_prep
         await shop.publish(RULE % 2)
         await shop.publish(RULE % 3)
 
-        async def beside(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
+        async def run_in_worker(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
             if work is prepare_version:
                 await shop.do(ChangeSettings("shop", {"approvals": {"publish": True}}))
             return await in_this_process(account, work, *given, **named)
 
-        shop.engine.beside = beside
+        shop.engine.run_in_worker = run_in_worker
         with pytest.raises(Forbidden):
             await shop.do(Activate("shop", "rule", NAME, 1))
         assert shop.engine.state.accounts[shop.account].files["rule", NAME].active == 2
@@ -117,11 +117,11 @@ async def test_a_text_whose_names_change_again_and_again_is_refused_and_not_read
     async with open_shop(tmp_path) as shop:
         made: list[str] = []
 
-        async def beside(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
+        async def run_in_worker(account: int, work: Any, /, *given: Any, **named: Any) -> Any:
             made.append(f"list{len(made)}")
             await shop.do(MakeList("shop", made[-1], {"type": "string"}))
             return await in_this_process(account, work, *given, **named)
 
-        shop.engine.beside = beside
+        shop.engine.run_in_worker = run_in_worker
         with pytest.raises(Conflict, match="store it again"):
             await store(shop.engine, shop.account, "test", "rule", NAME, (RULE % 2).encode())

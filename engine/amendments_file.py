@@ -1,7 +1,7 @@
-"""Up to which of the journal's amendments the files that a node has derived from it know of them.
+"""The last amendment of the journal that a node's derived files reflect, in a file beside them.
 
-What a node keeps of windows and ages outlives it. While it is away, another node may erase a person:
-the amendments that are not known when it comes back tell whose past must be read again.
+A node's snapshot of windows and its first-seen times outlive it. While it is down, another node may
+erase a person: the amendments after the recorded one say which accounts must be filled again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class _Known(Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Known).decode
 
 
-def read_known(folder: Path, journal: str) -> int:
-    """The number of the last amendment of a journal, told by its identity; 0 where none is noted."""
+def read_seen_amendment(folder: Path, journal: str) -> int:
+    """The number of the last reflected amendment of the journal with this identity, 0 for none."""
     with suppress(OSError, msgspec.MsgspecError):
         known = _decode((folder / AMENDMENTS_FILE).read_bytes())
         return known.number if known.journal == journal else 0
     return 0
 
 
-def note_known(folder: Path, journal: str, number: int) -> None:
-    """Notes that nothing in the folder holds what was there before an amendment, or one before it."""
+def write_seen_amendment(folder: Path, journal: str, number: int) -> None:
+    """Record that the folder's files reflect all amendments up to this number."""
     unfinished = folder / f"{AMENDMENTS_FILE}.new"
-    # An older note has more read again than need be, and no less.
+    # If this fails, an older number only makes more be read again.
     with suppress(OSError):
         unfinished.write_bytes(msgspec.json.encode(_Known(journal, number)))
         unfinished.chmod(0o600)

@@ -26,7 +26,7 @@ MonitorKey: TypeAlias = tuple[int, str, str, tuple[JsonValue, ...]]
 """An account, a type, a monitor of it, and a key."""
 
 
-class Standing(NamedTuple):
+class MonitorState(NamedTuple):
     """A monitor's state for one key since the record at `sequence`; `alerted` is the event time
     (µs) of the key's last alert."""
 
@@ -36,76 +36,76 @@ class Standing(NamedTuple):
 
 
 @dataclass
-class Standings:
+class MonitorStates:
     """Every monitor's state for every key with a transition.
 
-    `_standings` holds a key's states, the newest last; the older ones are there to undo transitions
+    `_states` holds a key's states, the newest last; the older ones are there to undo transitions
     whose record is still being written. `_with_transitions` are the monitors (account, type, name)
     with any.
     """
 
-    _standings: dict[MonitorKey, tuple[Standing, ...]] = field(default_factory=dict)
+    _states: dict[MonitorKey, tuple[MonitorState, ...]] = field(default_factory=dict)
     _with_transitions: MutableSet[tuple[int, str, str]] = field(default_factory=set)
 
     def has_transitions(self, account: int, type_: str, monitor: str) -> bool:
         """Whether the monitor ever made a transition for any key."""
         return (account, type_, monitor) in self._with_transitions
 
-    def of(self, key: MonitorKey) -> Standing | None:
-        known = self._standings.get(key)
+    def of(self, key: MonitorKey) -> MonitorState | None:
+        known = self._states.get(key)
         return known[-1] if known else None
 
-    def set(self, key: MonitorKey, standing: Standing) -> None:
+    def set(self, key: MonitorKey, state: MonitorState) -> None:
         """Set the state as the journal holds it."""
-        self._set(key, (standing,))
+        self._set(key, (state,))
 
     def add(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply the transitions of the record at `sequence`, which is about to be written."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
-            known = self._standings.get(key, ())
+            known = self._states.get(key, ())
             self._set(
-                key, (*known, _next_standing(known[-1] if known else None, sequence, transition))
+                key, (*known, _next_state(known[-1] if known else None, sequence, transition))
             )
 
     def settle(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Make transitions final: the record at `sequence` is on disk."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
-            known = self._standings.get(key, ())
-            self._standings[key] = tuple(each for each in known if each.sequence >= sequence)
+            known = self._states.get(key, ())
+            self._states[key] = tuple(each for each in known if each.sequence >= sequence)
 
     def undo(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Take transitions back: the record at `sequence` could not be written."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
-            left = tuple(each for each in self._standings.pop(key, ()) if each.sequence != sequence)
+            left = tuple(each for each in self._states.pop(key, ()) if each.sequence != sequence)
             if left:
-                self._standings[key] = left
+                self._states[key] = left
 
     def forget(self, gone: Iterable[MonitorKey]) -> None:
         """Delete the states for these keys."""
         for key in gone:
-            self._standings.pop(key, None)
+            self._states.pop(key, None)
 
     def forget_account(self, account: int) -> None:
         """Delete the states of all of the account's monitors."""
-        self.forget([key for key in self._standings if key[0] == account])
+        self.forget([key for key in self._states if key[0] == account])
         self._with_transitions -= {of for of in self._with_transitions if of[0] == account}
 
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply transitions read from the journal, in its order."""
         for transition in transitions:
             key = (account, transition.type, transition.monitor, transition.key)
-            self._set(key, (_next_standing(self.of(key), sequence, transition),))
+            self._set(key, (_next_state(self.of(key), sequence, transition),))
 
-    def _set(self, key: MonitorKey, standings: tuple[Standing, ...]) -> None:
-        self._standings[key] = standings
+    def _set(self, key: MonitorKey, states: tuple[MonitorState, ...]) -> None:
+        self._states[key] = states
         self._with_transitions.add(key[:3])
 
 
 @dataclass
-class Watch:
+class Monitors:
     """The monitors' state in a running engine.
 
     Transitions up to sequence number `noted` have been entered into alerts and outbox. `open` are
@@ -114,15 +114,15 @@ class Watch:
     notices.
     """
 
-    standings: Standings = field(default_factory=Standings)
+    states: MonitorStates = field(default_factory=MonitorStates)
     noted: int = 0
     open: set[int] = field(default_factory=set)
     missed: dict[int, tuple[int, Sequence[Transition]]] = field(default_factory=dict)
     raised: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def _next_standing(before: Standing | None, sequence: int, transition: Transition) -> Standing:
-    return Standing(
+def _next_state(before: MonitorState | None, sequence: int, transition: Transition) -> MonitorState:
+    return MonitorState(
         sequence,
         transition.met,
         transition.at if transition.met else before.alerted if before else NEVER,
@@ -130,7 +130,7 @@ def _next_standing(before: Standing | None, sequence: int, transition: Transitio
 
 
 def transitions_at(
-    standings: Standings,
+    states: MonitorStates,
     account: int,
     loaded: LoadedEventType,
     at: int,
@@ -144,14 +144,14 @@ def transitions_at(
     type_name = loaded.program.name
     for monitor in loaded.monitors:
         met = monitor.compiled.when(facts, data, values, environment) is True
-        if not met and not standings.has_transitions(account, type_name, monitor.name):
+        if not met and not states.has_transitions(account, type_name, monitor.name):
             continue
         parts = monitor.key(facts, data, environment)
         if parts is None:
             continue
         key = tuple(map(json_value, parts, monitor.key_types))
-        standing = standings.of((account, type_name, monitor.name, key))
-        if _is_transition(monitor, standing, met, at):
+        state = states.of((account, type_name, monitor.name, key))
+        if _is_transition(monitor, state, met, at):
             shown = (
                 {w: json_value(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
             )
@@ -170,9 +170,9 @@ def transitions_at(
     return tuple(transitions)
 
 
-def _is_transition(monitor: LoadedMonitor, standing: Standing | None, met: bool, at: int) -> bool:
-    if standing is None:
+def _is_transition(monitor: LoadedMonitor, state: MonitorState | None, met: bool, at: int) -> bool:
+    if state is None:
         return met
-    if standing.met == met:
+    if state.met == met:
         return False
-    return not met or monitor.every is None or at >= standing.alerted + monitor.every
+    return not met or monitor.every is None or at >= state.alerted + monitor.every

@@ -1,0 +1,26 @@
+"""Locks for a read of the journal followed by a write that depends on it, and for samples that are
+sent to webhooks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import Literal, TypeAlias
+from weakref import WeakValueDictionary
+
+LockedThing: TypeAlias = Literal["idempotency key", "payment", "webhook"]
+
+
+class RecordLocks:
+    """A lock for each thing, granted in the order of requests; a lock exists only while it is held
+    or waited for."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, what: LockedThing, account: int, name: str) -> asyncio.Lock:
+        """The lock to hold from the read until the write is done, or the sample was answered."""
+        return self._locks.setdefault((what, account, name), asyncio.Lock())
+
+    def __len__(self) -> int:
+        return len(self._locks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from litestar.datastructures import Cookie
 from litestar.response import Response
@@ -23,6 +24,8 @@ POLICY = "; ".join(
         "base-uri 'none'",
     )
 )
+_OF_ADDRESSES = "%:/?#[]@!$&'()*+,;=-._~"
+"""What stands in an address as it is (RFC 3986); a header takes nothing else."""
 PAGE_HEADERS = {
     "content-security-policy": POLICY,
     "cache-control": "no-store",
@@ -54,7 +57,8 @@ def _no_formula(cell: str) -> str:
 
 def go_to(address: str) -> Response[str]:
     """Read that page now: what a form that was sent is answered with."""
-    return Response("", status_code=303, headers={**PAGE_HEADERS, "location": address})
+    location = quote(address, safe=_OF_ADDRESSES)
+    return Response("", status_code=303, headers={**PAGE_HEADERS, "location": location})
 
 
 def session_cookie(token: str) -> Cookie:

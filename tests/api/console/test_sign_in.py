@@ -51,6 +51,19 @@ async def test_after_signing_in_nobody_is_led_to_another_site(shop: Shop) -> Non
             assert answer.headers["location"] == "/console"
 
 
+async def test_after_signing_in_any_page_that_was_asked_for_is_read(shop: Shop) -> None:
+    led = {
+        "/console/payments?q=user%3Aa+b": "/console/payments?q=user%3Aa+b",
+        "/console/payments/\u00e4\U0001f4b3 1": "/console/payments/%C3%A4%F0%9F%92%B3%201",
+        "/console\r\nset-cookie: a=b": "/console%0D%0Aset-cookie:%20a=b",
+    }
+    async with shop.service.client_with(None) as browser:
+        for back, location in led.items():
+            sent = {"key": shop.key, "back": back}
+            answer = await browser.post("/console/sign-in", data=sent)
+            assert (answer.status_code, answer.headers["location"]) == (303, location)
+
+
 async def test_signing_out_ends_the_session_on_the_server(own_shop: Shop) -> None:
     answer = await own_shop.browser.post("/console/sign-out")
     assert answer.status_code == 303

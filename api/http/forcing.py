@@ -38,8 +38,8 @@ async def obey(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
     Raises `Problem`: the one that it asks for, or 422 for what can't be forced.
     """
     forced = read_forced(metadata)
-    if isinstance(forced, Violation):
-        raise invalid([forced])
+    if isinstance(forced, tuple):
+        raise invalid(forced)
     if forced.delay_ms:
         await asyncio.sleep(forced.delay_ms / 1000)
     if forced.status is not None:

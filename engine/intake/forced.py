@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct, json
 
+from tollkeeper.engine.intake.field_rules import rules_at
+from tollkeeper.engine.intake.find_violations import find_violations
+from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.grammar.program import Action
 
 MEMBER: Final = "toll_test"
 MAX_DELAY_MS: Final = 30_000
-_PATH: Final = f"payment.metadata.{MEMBER}"
 
 
 class ForcedOutcome(Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,9 +23,9 @@ class ForcedOutcome(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     action: Action | None = None
-    score: float | None = None
+    score: Annotated[float, Meta(ge=0, le=1)] | None = None
     status: int | None = None
-    delay_ms: int = 0
+    delay_ms: Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)] = 0
 
     @property
     def hundredths(self) -> int | None:
@@ -32,21 +33,27 @@ class ForcedOutcome(Struct, frozen=True, forbid_unknown_fields=True):
         return None if self.score is None else round(self.score * 100)
 
 
+class _Metadata(Struct, frozen=True):
+    toll_test: ForcedOutcome
+
+
+class _Payment(Struct, frozen=True):
+    metadata: _Metadata
+
+
+class _Body(Struct, frozen=True):
+    payment: _Payment
+
+
 UNFORCED: Final = ForcedOutcome()
+# Nothing of it depends on the time.
+_RULES: Final = rules_at(0, DEFAULT_LIMITS)
 
 
-def read_forced(metadata: Mapping[str, Any] | None) -> ForcedOutcome | Violation:
-    """What the metadata asks for, or what is wrong with it."""
+def read_forced(metadata: Mapping[str, Any] | None) -> ForcedOutcome | tuple[Violation, ...]:
+    """What the metadata asks for, or all that is wrong with it."""
     sent = None if metadata is None else metadata.get(MEMBER)
     if sent is None:
         return UNFORCED
-    try:
-        forced = msgspec.convert(sent, ForcedOutcome)
-    except msgspec.ValidationError as error:
-        return Violation(_PATH, "invalid_value", str(error).lower())
-    if forced.score is not None and not 0 <= forced.score <= 1:
-        return Violation(f"{_PATH}.score", "out_of_range", "a score is from 0.00 to 1.00")
-    if not 0 <= forced.delay_ms <= MAX_DELAY_MS:
-        message = f"a delay is from 0 to {MAX_DELAY_MS} milliseconds"
-        return Violation(f"{_PATH}.delay_ms", "out_of_range", message)
-    return forced
+    found = find_violations(json.encode({"payment": {"metadata": {MEMBER: sent}}}), _Body, _RULES)
+    return found if isinstance(found, tuple) else found.payment.metadata.toll_test

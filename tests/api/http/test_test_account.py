@@ -124,17 +124,23 @@ async def test_every_error_can_be_forced_and_stores_nothing(test_client: httpx.A
 
 
 async def test_what_cannot_be_forced_is_refused(test_client: httpx.AsyncClient) -> None:
-    for asked, field in (
-        ({"acton": "deny"}, ""),
-        ({"action": "refuse"}, ""),
-        ({"score": 1.1}, ".score"),
-        ({"delay_ms": 30_001}, ".delay_ms"),
-        ({"status": 418}, ".status"),
-        ("deny", ""),
+    place = "payment.metadata.toll_test"
+    for asked, found in (
+        ({"acton": "deny"}, [(f"{place}.acton", "unknown_member")]),
+        ({"action": "refuse"}, [(f"{place}.action", "invalid_value")]),
+        ({"score": 1.1}, [(f"{place}.score", "out_of_range")]),
+        ({"delay_ms": 30_001}, [(f"{place}.delay_ms", "out_of_range")]),
+        ({"delay_ms": "5"}, [(f"{place}.delay_ms", "invalid_type")]),
+        ({"status": 418}, [(f"{place}.status", "invalid_value")]),
+        ("deny", [(place, "invalid_type")]),
+        (
+            {"action": "no", "score": -1},
+            [(f"{place}.action", "invalid_value"), (f"{place}.score", "out_of_range")],
+        ),
     ):
         answer = await test_client.post("/v1/payments", json=payment(metadata={"toll_test": asked}))
         assert answer.status_code == 422
-        assert [name for name, _ in errors(answer)] == [f"payment.metadata.toll_test{field}"]
+        assert errors(answer) == found
 
 
 async def test_an_update_can_be_made_to_fail_and_then_changes_nothing(

@@ -15,10 +15,11 @@ import httpx
 from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.journal.schema import DATABASE_FILE
-from tollkeeper.engine.offline.jobs.jobs import Jobs, open_jobs
+from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.tests.api.http.forked_jobs import open_forked_jobs
 
 HURRIED = Settings(key_work=1_000_000, account_work=1_000_000, account_changes=1_000_000)
 """Tests ask and change more in a second than a person does."""
@@ -85,7 +86,7 @@ async def make_shop(folder: Path) -> None:
 @asynccontextmanager
 async def _open(folder: Path, **limits: int) -> AsyncIterator[Service]:
     opening = open_engine(folder, "serve", clock=lambda: NOW, **limits)
-    async with opening as engine, open_jobs() as jobs:
+    async with opening as engine, open_forked_jobs() as jobs:
         yield Service(engine, folder, jobs)
 
 

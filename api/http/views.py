@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_type_hints
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from tollkeeper.api.http.answers import Analyses, HeldOut, InstantText, ThresholdsView, analyses
 from tollkeeper.engine.decision import Decision
@@ -60,7 +60,10 @@ class PaymentAnswer(Struct, frozen=True):
 
 
 class ExplainedScorecard(Struct, frozen=True):
-    """The score, signal by signal: contributions are added to the logit of the baseline."""
+    """The score, signal by signal: contributions are added to the logit of the baseline.
+
+    `transactions_shown` is there when aggregates show the parts of only that many transactions.
+    """
 
     scorecard: str
     score: float
@@ -70,6 +73,7 @@ class ExplainedScorecard(Struct, frozen=True):
     lets: tuple[ExplainedLet, ...]
     histories: tuple[ExplainedHistory, ...]
     version: int | None
+    transactions_shown: int | UnsetType = UNSET
 
 
 class ExplainedRule(RuleExplanation, frozen=True, kw_only=True):

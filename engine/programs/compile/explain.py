@@ -99,7 +99,7 @@ class RuleExplanation(Struct, frozen=True):
     """`met` is the met condition. Without one, `nearest` is the condition that came nearest, and
     `otherwise` is the action, None where the account's thresholds decide.
 
-    `transactions_shown` is there where aggregates show the parts of so many transactions alone.
+    `transactions_shown` is there when aggregates show the parts of only that many transactions.
     """
 
     rule: str
@@ -140,7 +140,7 @@ class ScorecardExplanation(Struct, frozen=True):
 
 
 class _Telling(NamedTuple):
-    """The text that parts are shown of, and of how many transactions an aggregate shows its parts."""
+    """The source text of parts, and of how many transactions an aggregate shows its parts."""
 
     text: str
     transactions: int

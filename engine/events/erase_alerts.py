@@ -16,6 +16,7 @@ from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.monitors.outbox import Alert
 from tollkeeper.engine.monitors.states import MonitorKey, MonitorState
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import encode_stored
 
 _AT_ONCE = 200
 """How many are checked between two yields to the event loop."""
@@ -34,7 +35,11 @@ async def _follow_alerts(engine: Engine, account: int) -> int:
     before, count = None, 0
     while found := list(await engine.outbox.read(partial(_page, account=account, before=before))):
         before = found[-1].sequence
-        changed = [new for alert in found if (new := await _as_kept(engine, alert)) != alert]
+        places = {alert.sequence for alert in found}
+        kept = {place: await _transitions_at(engine, place) for place in places}
+        changed = [
+            new for alert in found if (new := _as_kept(alert, kept[alert.sequence])) != alert
+        ]
         if changed:
             await engine.outbox.write(partial(outbox.set_alerts, changed=changed))
         count += len(changed)
@@ -42,8 +47,7 @@ async def _follow_alerts(engine: Engine, account: int) -> int:
     return count
 
 
-async def _as_kept(engine: Engine, alert: Alert) -> Alert:
-    transitions = await _transitions_at(engine, alert.sequence)
+def _as_kept(alert: Alert, transitions: tuple[Transition, ...] | None) -> Alert:
     if transitions is None or alert.number >= len(transitions):
         return alert
     return replace(alert, transition=transitions[alert.number])
@@ -64,10 +68,19 @@ async def _follow_states(engine: Engine, account: int) -> None:
 
 async def _stands(engine: Engine, of: MonitorKey, state: MonitorState) -> bool:
     """Whether the journal still leads to this state, or no longer has the record that led to it."""
-    transitions = await _transitions_at(engine, state.sequence)
-    return transitions is None or of[1:] in [
-        (transition.type, transition.monitor, transition.key) for transition in transitions
+    entry = await engine.journal.entry(state.sequence)
+    if entry is None or (entry.outcome is not None and _beginning(of) in entry.outcome):
+        return True
+    return of[1:] in [
+        (transition.type, transition.monitor, transition.key)
+        for transition in transitions_of(entry.outcome)
     ]
+
+
+def _beginning(of: MonitorKey) -> bytes:
+    """How a transition of the monitor begins in an outcome: found sooner than all of it is decoded."""
+    _, type_, monitor, key = of
+    return encode_stored(Transition(type_, monitor, key, at=0, met=False)).partition(b'"at":')[0]
 
 
 async def _transitions_at(engine: Engine, sequence: int) -> tuple[Transition, ...] | None:

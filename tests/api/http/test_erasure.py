@@ -12,6 +12,7 @@ from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.privacy import person
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.naming import find_naming
@@ -219,6 +220,30 @@ async def test_what_is_left_of_an_event_can_still_be_counted(shop: Service) -> N
     assert bodies["s-a0"] == b'{"type":"sign_in","version":1,"data":{"result":"failure"}}'
     path = "/v1/event-types/sign_in/metrics/results?key=failure"
     assert (await shop.client.get(path)).json()["metric"]["value"] == 7
+
+
+async def test_what_came_with_an_event_is_read_once_however_many_alerts_it_raised(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitors = "".join(f"  monitor m{number} when seen >= 1\n" for number in range(50))
+    metric = "  metric seen = count(events by user over 1h)\n"
+    text = f"event visit\n  field user: string required\n{metric}{monitors}"
+    path = "/v1/event-types/visit/versions?publish=true"
+    assert (await service.client.post(path, content=text)).status_code == 201
+    body = {"event": {"type": "visit", "data": {"user": "u-1"}}}
+    answer = await service.client.post("/v1/events", json=body)
+    assert len(answer.json()["event"]["alerts"]) == 50
+    await drain(service.engine)
+    read = []
+
+    def reading(outcome: bytes | None) -> tuple[Transition, ...]:
+        read.append(outcome)
+        return transitions_of(outcome)
+
+    monkeypatch.setattr("tollkeeper.engine.events.erase_alerts.transitions_of", reading)
+    assert (await erase(service, "u-2"))["alerts"] == 0
+    assert len(read) == 1
+    assert (await erase(service, "u-1"))["alerts"] == 50
 
 
 async def test_alerts_stay_in_number_and_show_nothing_of_the_person(shop: Service) -> None:

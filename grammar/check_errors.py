@@ -932,6 +932,17 @@ def expects_action(span: Span, kind: str) -> Diagnostic:
     return _error("expect-form", span, "only a rule gives an action", fix)
 
 
+def condition_alone(span: Span, name: str, action: str) -> Diagnostic:
+    instead = f"{action} by {name}"
+    return _error(
+        "expect-form",
+        span,
+        f"{_quote(name)} is a condition, not an action",
+        f"write `expect {instead}`",
+        replacing(span, instead),
+    )
+
+
 def expects_alert(span: Span, kind: str) -> Diagnostic:
     fix = "`expect deny by NAME`" if kind == "rule" else "`expect score >= 0.8`"
     return _error("expect-form", span, "only an event type raises alerts", fix)

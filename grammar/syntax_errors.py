@@ -31,13 +31,17 @@ _NEEDS_NAME = {
 }
 _ACTIONS_MEANT = {
     "approve": "allow",
+    "approved": "allow",
     "accept": "allow",
     "pass": "allow",
     "review": "challenge",
     "verify": "challenge",
     "block": "deny",
+    "blocked": "deny",
     "decline": "deny",
+    "declined": "deny",
     "reject": "deny",
+    "rejected": "deny",
     "refuse": "deny",
 }
 _LONGEST_QUOTE = 40

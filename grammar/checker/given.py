@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
@@ -15,9 +15,11 @@ from tollkeeper.grammar.checker.expressions import condition, name_in
 from tollkeeper.grammar.checker.membership import LIST_TYPES
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.syntax_errors import unknown_action
 from tollkeeper.grammar.words import kind_of
 
 _SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration)
+_OUTCOMES: Final = ["allow", "challenge", "deny", "default"]
 _TARGETS = (p.Fact, p.HeaderFact, p.EventFact, p.LetValue, p.Score)
 
 
@@ -184,9 +186,28 @@ def _check_expected(
             return _action(work, file, expected)
         case s.ExpectAlert():
             return _alert(work, file, expected)
+        case s.ExpectValue(value=s.Name(text=word)) if file.kind == "rule" and _means_nothing(
+            work, word
+        ):
+            _report_outcome(work, file, expected.value.span, word)
+            return None
         case s.ExpectValue():
             value = condition(work, Scope(), expected.value)
             return None if value is None else p.ExpectValue(expected.span, value)
+
+
+def _means_nothing(work: Work, word: str) -> bool:
+    known = (work.names, work.offered, work.vocabulary.payment, work.lost)
+    return word != "score" and not any(word in names for names in known)
+
+
+def _report_outcome(work: Work, file: s.File, span: s.Span, word: str) -> None:
+    """A word in the place of an action: a condition's name, or an action of another language."""
+    for item in file.items:
+        if isinstance(item, s.Condition) and item.name.text == word:
+            work.report(say.condition_alone(span, word, item.action.text))
+            return
+    work.report(unknown_action(span, word, _OUTCOMES))
 
 
 def _action(work: Work, file: s.File, expected: s.ExpectAction) -> p.ExpectAction | None:

@@ -34,6 +34,14 @@ START = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
 """The time of tests and cases that give none: noon of 1 January 2026, a Thursday (µs)."""
 
 
+_WHAT = (
+    'a line holds a "payment", an "update", an "event", a "label" of a payment, or a "list" with its'
+    ' "entries"'
+)
+_A_PAYMENT = '{"payment": {…}} is needed'
+_AN_EVENT = '{"event": {…}} is needed'
+
+
 class StreamError(Exception):
     """A line that can't be read, or that contradicts those before it."""
 
@@ -148,7 +156,7 @@ def read_stream(path: Path) -> list[StreamLine]:
         try:
             item = _item(number, _line(text), arrived, place)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise _line_error(place, _unread(error)) from None
+            raise _line_error(place, _unread(error, _WHAT)) from None
         if items and item.arrived < arrived:
             raise _line_error(
                 place, "this arrives before the line above it, and lines are in time order"
@@ -165,9 +173,9 @@ def read_payment_line(path: Path) -> Payment:
 
 def read_event_line(path: Path) -> EventLine:
     """The event in a file that holds the body of `POST /events`. Raises `StreamError`."""
-    item = _one("\n".join(_lines(path)), START, str(path))
+    item = _one("\n".join(_lines(path)), START, str(path), _AN_EVENT)
     if not isinstance(item, EventLine):
-        raise _line_error(str(path), 'this is no event: {"event": {…}} is needed')
+        raise _line_error(str(path), f"this is no event: {_AN_EVENT}")
     return item
 
 
@@ -180,23 +188,23 @@ def created_of(body: bytes, before: int) -> CreationLine:
 
 
 def _created_of(text: str, before: int, place: str) -> CreationLine:
-    item = _one(text, before, place)
+    item = _one(text, before, place, _A_PAYMENT)
     if not isinstance(item, CreationLine):
-        raise _line_error(place, 'this is no payment: {"payment": {…}} is needed')
+        raise _line_error(place, f"this is no payment: {_A_PAYMENT}")
     return item
 
 
-def _one(text: str, before: int, place: str) -> StreamLine:
+def _one(text: str, before: int, place: str, needed: str) -> StreamLine:
     try:
         return _item(1, _line(text), before, place)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _line_error(place, _unread(error)) from None
+        raise _line_error(place, _unread(error, needed)) from None
 
 
 def _lines(path: Path) -> list[str]:
     try:
-        # Not `splitlines`: JSON text may contain line separators other than the line feed.
-        return path.read_text(encoding="utf-8").split("\n")
+        # Not `splitlines`: JSON text may hold line separators other than the line feed.
+        return path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise StreamError(f"{path} can't be read: {reason}") from None
@@ -223,11 +231,7 @@ def _item(number: int, line: _Line, before: int, place: str) -> StreamLine:
             label = Label(told.source, told.label, arrived, place, told.reason)
             return LabelLine(number, arrived, told.payment, label)
         case _:
-            what = (
-                'a line holds a "payment", an "update", an "event", a "label" of a payment, or a'
-                ' "list" with its "entries"'
-            )
-            raise _line_error(place, what)
+            raise _line_error(place, _WHAT)
 
 
 def _read_event(number: int, event: _Event, line: _Line, before: int) -> EventLine:
@@ -239,12 +243,20 @@ def _read_event(number: int, event: _Event, line: _Line, before: int) -> EventLi
 
 
 def _read_creation(number: int, body: bytes, line: _Line, before: int, place: str) -> CreationLine:
-    moment = line.at or _sent(body).timestamp or from_microseconds(before)
+    sent = _sent_line(body)
+    moment = line.at or sent.timestamp or from_microseconds(before)
     arrived = to_microseconds(moment)
     payment = _read_payment(_request(body), arrived, place)
-    if _sent(body).id is None:
+    if sent.id is None:
         payment = replace(payment, id=f"line {number}")
     return CreationLine(number, arrived, payment, _decision(line.decision))
+
+
+def _sent_line(body: bytes) -> _SentLine:
+    try:
+        return _sent(body)
+    except msgspec.ValidationError:  # reading the whole payment says what is wrong with it
+        return _SentLine()
 
 
 def _read_payment(body: bytes, arrived: int, place: str) -> Payment:
@@ -269,11 +281,13 @@ def _decision(decided: _DecisionMember | None) -> Decision | None:
     )
 
 
-def _unread(error: Exception) -> str:
-    """Why a line can't be read: its JSON is malformed, or its content."""
+def _unread(error: Exception, needed: str) -> str:
+    """Why a line can't be read: its JSON, or what it holds where something else is `needed`."""
     words = str(error).removeprefix("JSON is malformed: ")
     words = words[:1].lower() + words[1:]
-    return words if isinstance(error, msgspec.ValidationError) else f"this is no JSON: {words}"
+    if not isinstance(error, msgspec.ValidationError):
+        return f"this is no JSON: {words}"
+    return words if " - at `$" in words else f"{words}: {needed}"
 
 
 def _describe(violations: tuple[Violation, ...]) -> str:

@@ -1,6 +1,6 @@
 """What does retention cost in PostgreSQL, and what becomes of the room that it makes?
 
-    python -m tollkeeper.bench.retention [--entries 200000] [--parts 1 10] [--server URL]
+    python -m tollkeeper.bench.retention [--entries 200000] [--server URL]
 
 A database of its own gets so many payments of 1.5 KB, of which each five hundredth entry is a change of
 what is configured, which stays. The journal is cut into so many parts. Then the older half of the
@@ -24,7 +24,6 @@ from tollkeeper.bench.postgres import own_database
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
-from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import open_database
 
 ACCOUNT = 1
@@ -34,15 +33,12 @@ BODY, OUTCOME = 1_000, 500
 CHANGES = 500
 """Each entry after so many is a change."""
 READS = 2_000
-_SIZES = (
-    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c"
-    " JOIN pg_inherits i ON i.inhrelid = c.oid WHERE i.inhparent = 'journal'::regclass"
-)
+_SIZE = "SELECT pg_total_relation_size('journal')"
 
 
 class Found(NamedTuple):
     """µs of the processor for each entry appended, read by its id and purged; s of purging; bytes of
-    the journal's parts before, after the purge and a vacuum, and after as many new entries."""
+    the journal before, after the purge and a vacuum, and after as many new entries."""
 
     append: float
     read: float
@@ -74,7 +70,7 @@ def size(url: str) -> int:
     """Bytes of the journal, once it is vacuumed."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM journal")
-        ((found,),) = connection.execute(_SIZES).fetchall()
+        ((found,),) = connection.execute(_SIZE).fetchall()
         return int(found)
 
 
@@ -108,22 +104,17 @@ async def measure(url: str, count: int) -> Found:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=200_000)
-    parser.add_argument("--parts", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--server", default="postgresql://postgres@127.0.0.1:5432/test")
     given = parser.parse_args()
-    rows = []
-    for parts in given.parts:
-        schema.PART_ENTRIES = 10 * given.entries if parts == 1 else given.entries // parts
-        with own_database(given.server) as url:
-            found = asyncio.run(measure(url, given.entries))
-        sizes = (f"{each / 1e6:.0f}" for each in (found.before, found.after, found.again))
-        times = (f"{each:.1f}" for each in (found.append, found.read, found.purge, found.purge_s))
-        rows.append([parts, *times, *sizes])
-    head = ("parts", "append, CPU µs", "read, CPU µs", "purge, CPU µs", "purge, s")
+    with own_database(given.server) as url:
+        found = asyncio.run(measure(url, given.entries))
+    sizes = (f"{each / 1e6:.0f}" for each in (found.before, found.after, found.again))
+    times = (f"{each:.1f}" for each in (found.append, found.read, found.purge, found.purge_s))
+    head = ("append, CPU µs", "read, CPU µs", "purge, CPU µs", "purge, s")
     show(
         f"{given.entries:,} entries, of which the older half goes",
         (*head, "MB", "MB after", "MB after as many came"),
-        rows,
+        [[*times, *sizes]],
     )
 
 

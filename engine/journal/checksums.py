@@ -72,9 +72,13 @@ def seal_step(connection: SqlConnection, *, at_least: int = BLOCK) -> bool:
 def alter(connection: SqlConnection, alterations: Iterable[Alteration]) -> None:
     """Add what retention or erasure alters to the seals, in the same transaction."""
 
+    seal: int | None = 0
+
     def seal_of(alteration: Alteration) -> int | None:
-        found: int | None = connection.execute(_SEAL_OF, (alteration.sequence,)).fetchone()[0]
-        return found
+        nonlocal seal
+        if seal is not None and alteration.sequence > seal:
+            seal = connection.execute(_SEAL_OF, (alteration.sequence,)).fetchone()[0]
+        return seal
 
     ordered = sorted(alterations)
     for sequence, group in groupby(ordered, seal_of):

@@ -35,9 +35,10 @@ KEYS = 500
 _NEVER = 2**62
 """Later (µs) than every event time."""
 _LATER_OF = (
-    "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id = ?"
+    "SELECT place FROM journal INDEXED BY by_id WHERE account = ? AND id IN ({})"
     f" AND kind IN ({Kind.UPDATE:d}, {Kind.LABEL:d}, {Kind.NOTE:d})"
 )
+_DELETE = "DELETE FROM journal WHERE place IN ({})"
 _CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
 T = TypeVar("T")
@@ -174,20 +175,20 @@ def _find_old(
 
 
 def _delete(connection: SqlConnection, old: Sequence[tuple[int, int, str]], account: int) -> int:
-    later = [
-        sequence
-        for _, kind, record_id in old
-        if kind == Kind.PAYMENT
-        for (sequence,) in connection.execute(_LATER_OF, (account, record_id))
-    ]
-    return _delete_entries(connection, [*later, *(sequence for sequence, _, _ in old)])
+    sequences = [sequence for sequence, _, _ in old]
+    if paid := [record_id for _, kind, record_id in old if kind == Kind.PAYMENT]:
+        later = connection.execute(_LATER_OF.format(_marks(paid)), (account, *paid))
+        sequences += [sequence for (sequence,) in later]
+    return _delete_entries(connection, sequences)
 
 
 def _delete_entries(connection: SqlConnection, sequences: Sequence[int]) -> int:
-    alter(connection, [each._replace(after=None) for each in _checksums(connection, sequences)])
-    return connection.executemany(
-        "DELETE FROM journal WHERE place = ?", [(sequence,) for sequence in sequences]
-    ).rowcount
+    removed = 0
+    for first in range(0, len(sequences), KEYS):
+        chosen = sequences[first : first + KEYS]
+        alter(connection, [each._replace(after=None) for each in _checksums(connection, chosen)])
+        removed += connection.execute(_DELETE.format(_marks(chosen)), chosen).rowcount
+    return removed
 
 
 def _delete_keys(connection: SqlConnection, before: int) -> int:
@@ -267,8 +268,12 @@ def _update(connection: SqlConnection, entries: Sequence[Entry]) -> int:
 
 
 def _checksums(connection: SqlConnection, sequences: Collection[int]) -> list[Alteration]:
-    rows = connection.execute(_CHECKSUMS.format(", ".join("?" * len(sequences))), [*sequences])
+    rows = connection.execute(_CHECKSUMS.format(_marks(sequences)), [*sequences])
     return [Alteration(sequence, stored, stored) for sequence, stored in rows]
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def empty_log(connection: sqlite3.Connection) -> None:

@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.postgres.connection import (
     shown_address,
 )
 from tollkeeper.engine.journal.postgres.ownership import Ownership, give_back, take
-from tollkeeper.engine.journal.postgres.schema import make_part, part_of, prepare_tables
+from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import RENEW, insert_rows
 
@@ -39,8 +39,6 @@ class MovingTarget:
 
     def add_entries(self, rows: Sequence[Sequence[Any]]) -> None:
         """Entries with their checksums, in order."""
-        for first in {part_of(row[0]) for row in rows}:
-            make_part(self._connection, first)
         with self._step():
             insert_rows(self._connection, rows)
 

@@ -1,8 +1,4 @@
-"""The database's tables, by numbered migrations.
-
-The journal is cut by sequence number into parts, each of which is a span of time, since arrivals
-grow with sequence numbers. An id stands in one table for all of them.
-"""
+"""The database's tables, by numbered migrations."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
@@ -23,8 +19,6 @@ from tollkeeper.engine.journal.postgres.connection import (
 from tollkeeper.engine.journal.postgres.ownership import holder_of
 from tollkeeper.engine.log import get_logger
 
-PART_ENTRIES = 10_000_000
-"""How many sequence numbers a part of the journal has."""
 # Whoever holds it alone makes tables: a number that nobody else is likely to have chosen.
 MAKING = 0x546F6C6C
 _OF_PAYMENTS = f"{Kind.PAYMENT:d}, {Kind.UPDATE:d}"
@@ -163,11 +157,68 @@ CREATE INDEX labels_by_account ON journal (account, place) WHERE kind = {Kind.LA
 """
 # An index finds events, labels and notes as well, and must hear of those that are gone; by their
 # numbers alone, as an id may be of somebody who was deleted.
-_AMENDMENTS_OF_ALL_KINDS = _AMEND.format(
-    kinds=", ".join(f"{kind:d}" for kind in AMENDABLE), named=_OF_PAYMENTS
-)
+_AMENDABLE = ", ".join(f"{kind:d}" for kind in AMENDABLE)
+_AMENDMENTS_OF_ALL_KINDS = _AMEND.format(kinds=_AMENDABLE, named=_OF_PAYMENTS)
 # The first version of tables whose release can use these ones, too.
 _LEAST = "ALTER TABLE tollkeeper_tables ADD COLUMN least int NOT NULL DEFAULT 0"
+
+
+# Parts by sequence number never gave back the room of what was removed from them: each account keeps
+# its records for a time of its own, and changes stay.
+_ONE_TABLE = """
+CREATE TABLE IF NOT EXISTS journal_0000000000000000000 PARTITION OF journal
+  FOR VALUES FROM (0) TO (10000000);
+DO $$
+DECLARE
+  kept regclass := 'journal_0000000000000000000';
+  parts regclass[] := ARRAY(
+    SELECT inhrelid FROM pg_inherits WHERE inhparent = 'journal'::regclass AND inhrelid <> kept
+  );
+  renamings text[] := ARRAY(
+    SELECT format('ALTER INDEX %s RENAME TO %I', inhrelid::regclass, parent.relname)
+    FROM pg_inherits JOIN pg_index ON indexrelid = inhrelid
+    JOIN pg_class AS parent ON parent.oid = inhparent WHERE indrelid = kept
+  );
+  part regclass;
+  renaming text;
+BEGIN
+  EXECUTE format('ALTER TABLE journal DETACH PARTITION %s', kept);
+  FOREACH part IN ARRAY parts LOOP
+    EXECUTE format('INSERT INTO %s SELECT * FROM %s', kept, part);
+  END LOOP;
+  DROP TABLE journal;
+  EXECUTE format('ALTER TABLE %s RENAME TO journal', kept);
+  FOREACH renaming IN ARRAY renamings LOOP
+    EXECUTE renaming;
+  END LOOP;
+END $$;
+"""
+# What a statement rewrites or removes is noted at once, not row by row.
+_AMEND_TOGETHER = f"""
+CREATE OR REPLACE FUNCTION amend() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  count bigint;
+  last bigint;
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM ids USING former WHERE ids.account = former.account AND ids.id = former.id
+      AND ids.kind = former.kind AND ids.place = former.place;
+  END IF;
+  SELECT count(*) INTO count FROM former WHERE kind IN ({_AMENDABLE});
+  IF count > 0 THEN
+    UPDATE numbers SET seq = seq + count WHERE name = 'amendments' RETURNING seq INTO last;
+    INSERT INTO amendments SELECT last - count + row_number() OVER (ORDER BY place), account, kind,
+      CASE WHEN kind IN ({_OF_PAYMENTS}) THEN id ELSE '' END, place,
+      1000000 * extract(epoch FROM clock_timestamp())::bigint
+      FROM former WHERE kind IN ({_AMENDABLE});
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER rewritten AFTER UPDATE ON journal REFERENCING OLD TABLE AS former
+  FOR EACH STATEMENT EXECUTE FUNCTION amend();
+CREATE TRIGGER removed AFTER DELETE ON journal REFERENCING OLD TABLE AS former
+  FOR EACH STATEMENT EXECUTE FUNCTION amend();
+"""
 
 
 class Migration(NamedTuple):
@@ -184,6 +235,7 @@ _MIGRATIONS = (
         (_THE_JOURNAL, _NOTICES, _KEY, _MOVING, _SAFE, _NODES, _SHARDS, _LABELS, _LEAST),
     ),
     Migration(_AMENDMENTS_OF_ALL_KINDS, is_addition=True),
+    Migration(_ONE_TABLE + _AMEND_TOGETHER),
 )
 NEWEST_TABLES = len(_MIGRATIONS)
 
@@ -232,20 +284,6 @@ def has_current_tables(connection: PostgresConnection, url: str) -> bool:
         require_current_tables(connection, url)
         return True
     return False
-
-
-def part_of(sequence: int) -> int:
-    """The first sequence number of the part that holds this one."""
-    return sequence - sequence % PART_ENTRIES
-
-
-def make_part(connection: PostgresConnection, first: int) -> int:
-    """Makes the part that begins with a sequence number, if need be; the first number beyond it."""
-    connection.raw.execute(
-        f"CREATE TABLE IF NOT EXISTS journal_{first:019d} PARTITION OF journal"
-        f" FOR VALUES FROM ({first}) TO ({first + PART_ENTRIES})"
-    )
-    return first + PART_ENTRIES
 
 
 def _version(connection: PostgresConnection, url: str) -> int:

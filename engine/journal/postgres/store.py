@@ -20,7 +20,6 @@ from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unav
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
 from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, take_again
-from tollkeeper.engine.journal.postgres.schema import make_part, part_of
 from tollkeeper.engine.journal.writer import Append, checksum
 
 _LEASE = f"clock_timestamp() + interval '{LEASE_S} seconds'"
@@ -75,7 +74,6 @@ class PostgresStore:
         self._url = url
         self._ownership = ownership
         self._connection: PostgresConnection | None = None
-        self._room = 0
         # A step finds its place in a full database, where an entry finds none.
         self._has_failed = False
         self.proved_at = time.monotonic()
@@ -132,7 +130,6 @@ class PostgresStore:
             connection, place = self._require_connection(), self._ownership.last_place + 1
             try:
                 with connection.raw.transaction(force_rollback=True):
-                    make_part(connection, part_of(place))
                     connection.raw.execute(_INSERT, _trial(place))
             except psycopg.Error:
                 return False
@@ -152,7 +149,6 @@ class PostgresStore:
         begun = time.monotonic()
         connection.was_warned = False
         try:
-            self._make_room(connection, batch)
             work(connection, batch, refused)
         except psycopg.Error as error:
             if connection.raw.closed:
@@ -171,11 +167,6 @@ class PostgresStore:
         self._ownership.last_place = last
         self.proved_at, self.trouble = begun, None
         return refused
-
-    def _make_room(self, connection: PostgresConnection, batch: Sequence[Append]) -> None:
-        if batch[-1].entry.sequence >= self._room:
-            for first in {part_of(append.entry.sequence) for append in batch}:
-                self._room = max(self._room, make_part(connection, first))
 
     def _write_whole(
         self, connection: PostgresConnection, batch: Sequence[Append], _refused: object

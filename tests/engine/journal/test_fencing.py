@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import psycopg
 import pytest
 
-from tollkeeper.engine.journal.contract import Fenced, Locked, Unavailable
+from tollkeeper.engine.journal.contract import Fenced, Locked, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency, Kind
 from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres import schema
@@ -309,20 +309,41 @@ async def test_a_database_that_came_back_older_is_noticed(database, make):
     assert places(database) == [1]
 
 
-async def test_the_journal_goes_on_over_the_parts_that_it_is_cut_into(database, make, monkeypatch):
-    monkeypatch.setattr(schema, "PART_ENTRIES", 4)
+PARTS = """
+CREATE TABLE journal_0000000000000000000 PARTITION OF journal FOR VALUES FROM (0) TO (10000000);
+CREATE TABLE journal_0000000000010000000 PARTITION OF journal
+  FOR VALUES FROM (10000000) TO (20000000);
+"""
+
+
+async def test_a_journal_that_was_cut_into_parts_is_one_table_with_all_that_is_known_of_it(
+    database, make, monkeypatch
+):
+    of_parts = schema._MIGRATIONS[:10]
+    with monkeypatch.context() as former:
+        former.setattr(schema, "_MIGRATIONS", of_parts)
+        former.setattr(schema, "NEWEST_TABLES", len(of_parts))
+        async with open_database(database, "serve") as journal:
+            do(database, PARTS)
+            await journal.append(make(1))
+            await journal.append(make(10_000_002, kind=Kind.UPDATE, id="p1"))
+            await journal.append(make(10_000_003, kind=Kind.CHANGE))
+            before = indexes(database)
     async with open_database(database, "serve") as journal:
-        await asyncio.gather(*(journal.append(make(number)) for number in (1, 3, 4, 9, 30)))
-        await journal.append(make(31, id="p3", kind=Kind.UPDATE))
-        assert [entry.sequence for entry in await journal.states(1, "p3")] == [3, 31]
-        assert [entry.sequence for batch in journal.replay() for entry in batch] == [
-            *(1, 3, 4, 9, 30, 31)
-        ]
-        for used in ("p1", "p30"):
-            with pytest.raises(Exception, match="already used"):
-                await journal.append(make(journal.last_appended() + 1, id=used))
-    parts = do(database, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'journal'::regclass")
-    assert parts == [(5,)]
+        assert [entry.sequence for entry in await journal.states(1, "p1")] == [1, 10_000_002]
+        with pytest.raises(Taken):
+            await journal.append(make(10_000_004, id="p1"))
+        assert await journal.purge(1, make(2).time) == 2
+        assert not await journal.exists(1, Kind.PAYMENT, "p1")
+    assert indexes(database) == before
+    assert places(database) == [10_000_003]
+    assert do(database, "SELECT number, place FROM amendments") == [(1, 1), (2, 10_000_002)]
+    assert do(database, "SELECT count(*) FROM pg_inherits") == [(0,)]
+
+
+def indexes(url):
+    of_table = "SELECT indexname FROM pg_indexes WHERE tablename = 'journal' ORDER BY indexname"
+    return do(url, of_table)
 
 
 async def test_tables_are_changed_only_once_no_older_service_uses_them(database, make, monkeypatch):

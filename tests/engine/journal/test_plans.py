@@ -12,7 +12,7 @@ from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
-from tollkeeper.engine.journal.postgres.schema import make_part, prepare_tables
+from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.tests.postgres import own_database
 
 ENTRIES = 20_000
@@ -40,7 +40,6 @@ class Explaining:
 def connection() -> Iterator[PostgresConnection]:
     with own_database() as url, closing(connect(url)) as connection:
         prepare_tables(connection, url)
-        make_part(connection, 0)
         connection.execute(FILL)
         yield connection
 

@@ -57,9 +57,9 @@ async def test_what_was_rewritten_or_removed_is_told_once_each(journal, make, ta
     ]
     assert await journal.purge(1, make(2).time) == 3
     assert [(each.kind, each.sequence) for each in tail.amendments(4, 10)] == [
+        (Kind.PAYMENT, 1),
         (Kind.UPDATE, 2),
         (Kind.LABEL, 5),
-        (Kind.PAYMENT, 1),
     ]
 
 

@@ -77,7 +77,7 @@ is one, else here, as long as nobody but this machine can reach the interface.
 - `toll_request_duration_seconds` by `route` (`none` for a path that is not there) and `status` (`2xx`).
 - `toll_requests_total` by `route`, `status` (`422`) and `reason`, the type of the first error.
 - `toll_payments_total` by `action` (`none` when no analysis was asked for), `toll_updates_total`, `toll_events_total`.
-- `toll_ready`, `toll_owner`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
+- `toll_ready`, `toll_owner`, `toll_shards`, `toll_standby_awaited`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
 - `toll_journal_waiting`, `toll_journal_errors_total`, `toll_journal_failing`, `toll_journal_bytes`.
 - `toll_disk_bytes`, `toll_disk_free_bytes`.
 - `toll_windows_entries`, `toll_windows_cap` and `toll_windows_over_cap` by `account`, which is its number; `toll_windows_total_cap`.

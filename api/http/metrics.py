@@ -65,7 +65,7 @@ class Figures:
     each part of `_SCORES`. `engines` are those of the process,
     by their shards. Of a node that shares journals: `forwarded` requests were answered by an owner, a
     journal was taken over `takeovers` times, and that of a shard has `behind` entries that are not
-    counted here yet."""
+    counted here yet; `standby_awaited` tells whether commits wait for a standby, too."""
 
     durations: dict[tuple[str, int], Durations] = field(default_factory=dict)
     requests: Counter[tuple[str, int, str]] = field(default_factory=Counter)
@@ -76,6 +76,7 @@ class Figures:
     forwarded: int = 0
     takeovers: int = 0
     behind: dict[int, int] = field(default_factory=dict)
+    standby_awaited: bool | None = None
     engines: dict[int, Engine] = field(default_factory=dict)
 
     def watch(self, engine: Engine) -> None:
@@ -181,6 +182,12 @@ def _request_metrics(figures: Figures) -> Iterator[Metric]:
         "Entries that a follower has not counted yet.",
         sum(figures.behind.values()),
     )
+    if figures.standby_awaited is not None:
+        yield GaugeMetricFamily(
+            "toll_standby_awaited",
+            "Whether the database keeps what is acknowledged on a standby, too.",
+            figures.standby_awaited,
+        )
 
 
 def _state_metrics(engines: Sequence[Engine], journal_bytes: int, pending: int) -> Iterator[Metric]:
@@ -224,6 +231,7 @@ def _state_metrics(engines: Sequence[Engine], journal_bytes: int, pending: int) 
         "Of how many journals this process is the owner, and decides.",
         sum(each.ready.is_set() for each in engines),
     )
+    yield GaugeMetricFamily("toll_shards", "How many journals there are.", len(engines))
     yield GaugeMetricFamily(
         "toll_journal_waiting",
         "Entries that wait to be on disk.",

@@ -49,6 +49,7 @@ from tollkeeper.engine.journal.postgres.nodes import (
     successors,
     tell,
 )
+from tollkeeper.engine.journal.postgres.schema import awaits_standby
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.keep import note_listed
 from tollkeeper.engine.key_uses import read_key_uses
@@ -248,6 +249,7 @@ async def _tell(shard: SharedShard, following: Following) -> None:
     journal = following.journal
     name = (journal.node, shard.serving.address, version("tollkeeper"))
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
+    shard.serving.figures.standby_awaited = await journal.look(awaits_standby)
     await journal.look(partial(tell, heartbeat=heartbeat))
     shard.successors = await journal.look(successors)
 

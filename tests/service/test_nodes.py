@@ -177,6 +177,9 @@ def test_any_node_answers_and_the_next_owner_goes_on_as_one_service_would(
         until(lambda: [figure(node, "toll_entries_behind") for node in running[1:]] == [0, 0])
         assert sum(figure(node, "toll_takeovers_total") for node in running[1:]) == 1
         assert all(figure(node, "toll_forwarded_total") > 0 for node in running[1:])
+        assert [figure(node, "toll_shards") for node in running[1:]] == [1, 1]
+        # The tests' server has no standby.
+        assert [figure(node, "toll_standby_awaited") for node in running[1:]] == [0, 0]
     kept = told(Database(on_database, tmp_path / "1"))
     monkeypatch.delenv("TOLL_DATABASE")
     with nodes(tmp_path / "embedded", 1) as (key, running), clients_of(key, running) as shop:

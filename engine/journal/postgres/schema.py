@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import psycopg
 
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.entries import AMENDABLE, Kind
 from tollkeeper.engine.journal.postgres.connection import (
@@ -325,6 +326,13 @@ def warn_of_settings(connection: PostgresConnection, url: str) -> None:
                 value=value,
                 risk=risk,
             )
+
+
+def awaits_standby(connection: SqlConnection) -> bool:
+    """Whether a commit waits until a standby has it, too."""
+    ((names,),) = connection.execute("SHOW synchronous_standby_names").fetchall()
+    ((commit,),) = connection.execute("SHOW synchronous_commit").fetchall()
+    return names != "" and commit not in ("off", "local")
 
 
 _RISKS = (

@@ -151,8 +151,8 @@ class Follower:
         with index_file.transaction(self._index):
             found = unmade_run(self._index)
             if found is not None:
-                account, run, through = found
-                extend_run(AccountIndex(self._index, self._tail, account), run, through)
+                index = AccountIndex(self._index, self._tail, found.account)
+                extend_run(index, found.run, found.through)
         return True
 
     def _hashes_by(self, key: bytes) -> Hashes:
@@ -247,7 +247,7 @@ class _Changes:
         """Writes what was taken, up to a sequence number."""
         self._changed.update(self._new)
         drop_totals(self._index, self._changed, last)
-        note_runs(self._index, self._changed)
+        note_runs(self._index, self._new)
         moved: _Moved = defaultdict(lambda: ([], []))
         for position, terms in enumerate((self._come, self._gone)):
             for (account, sequence), found in terms.items():

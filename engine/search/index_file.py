@@ -14,7 +14,7 @@ from tollkeeper.engine.journal.side_file import create_file
 from tollkeeper.engine.journal.tail import Tail
 
 INDEX_FILE = "search.db"
-_VERSION = 6
+_VERSION = 7
 """Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
@@ -48,7 +48,8 @@ CREATE TABLE changed (
   PRIMARY KEY (account, block)
 ) WITHOUT ROWID;
 CREATE TABLE runs (
-  run INTEGER NOT NULL, value INTEGER NOT NULL, entries BLOB NOT NULL, PRIMARY KEY (run, value)
+  account INTEGER NOT NULL, run INTEGER NOT NULL, value INTEGER NOT NULL, entries BLOB NOT NULL,
+  PRIMARY KEY (account, run, value)
 ) WITHOUT ROWID;
 CREATE TABLE runs_made (
   account INTEGER NOT NULL, run INTEGER NOT NULL, through INTEGER NOT NULL,

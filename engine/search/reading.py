@@ -37,8 +37,6 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 MOST_BEGINNING = 10_000
 """How many payments may begin with what is given as the beginning of an id."""
 MINUTE = 60_000_000
-RUN_SHIFT = SHIFT + 4
-"""A run is of the payments of sixteen blocks."""
 EVERY_VALUE = 2**63 - 1
 """No term's value is more."""
 _LAST = 2**63 - 1
@@ -164,9 +162,9 @@ class AccountIndex:
     def entries_in(self, value: int, runs: Sequence[int]) -> list[tuple[int, bytes]]:
         """The runs that have an entity's payments, first to last, with its entries as stored."""
         return self.connection.execute(
-            "SELECT run, entries FROM runs WHERE value = ? AND run IN"
+            "SELECT run, entries FROM runs WHERE account = ? AND value = ? AND run IN"
             " (SELECT value FROM json_each(?)) ORDER BY run",
-            (value, json.dumps(runs)),
+            (self.account, value, json.dumps(runs)),
         ).fetchall()
 
     def value(self, facet: Facet, text: str | int) -> int:

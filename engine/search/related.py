@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import chain
 
 from msgspec import Struct
 
@@ -20,12 +19,13 @@ from tollkeeper.engine.search.blocks import (
     unpack,
 )
 from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, count_outcomes
-from tollkeeper.engine.search.reading import RUN_SHIFT, AccountIndex
+from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.runs import (
     COMMON,
     blocks_of,
     entries_from,
     entry_outcomes,
+    runs_for,
     sequence_of,
 )
 from tollkeeper.engine.search.tally import Tally, Tallying
@@ -57,14 +57,14 @@ def find_related(
     if known is None:
         return None
     begin = index.sequence_at(since, 0)
-    made = index.runs_made()
-    by_run = _blocks_by_run(made, block_of(begin), block_of(index.last))
-    seen = _of_merchants(index, merchants, [*chain.from_iterable(by_run.values())])
+    within = range(block_of(begin), block_of(index.last) + 1)
+    made = _runs_within(index.runs_made(), within)
+    seen = _of_merchants(index, merchants, index.blocks(begin, index.last + 1))
     shared = [
         _Shared(index, begin, seen, facet, value) for facet, value in entities_of(read_facts(known))
     ]
     for each in shared:
-        each.add_runs(by_run, made)
+        each.add_runs(made, within)
     # Block by block, as the sets of the one that was read last are held.
     for block in sorted({block for each in shared for block in each.stored}):
         for each in shared:
@@ -78,16 +78,13 @@ def find_related(
     return [each for each in found if each is not None]
 
 
-def _blocks_by_run(runs: Iterable[int], first: int, last: int) -> dict[int, range]:
-    """The blocks from `first` to `last` that runs are of.
-
-    Some may have no payments: to find out which would take longer than to look there in vain.
-    """
-    within = {
-        run: range(max(blocks_of(run).start, first), min(blocks_of(run).stop, last + 1))
-        for run in runs
+def _runs_within(made: Mapping[int, int], within: range) -> dict[int, int]:
+    """Those of the runs that are of any of these blocks."""
+    return {
+        run: through
+        for run, through in made.items()
+        if blocks_of(run).start < within.stop and blocks_of(run).stop > within.start
     }
-    return {run: blocks for run, blocks in within.items() if blocks}
 
 
 def _of_merchants(
@@ -132,16 +129,21 @@ class _Shared:
         self._first = self._last = -1
         self.alone: list[int] = []
 
-    def add_runs(self, blocks: Mapping[int, range], made: Mapping[int, int]) -> None:
-        """Counts what is in runs, of which the blocks are given, and reads what is in other blocks."""
-        left = {run for run in blocks if made.get(run, -1) < self._value}
+    def add_runs(self, made: Mapping[int, int], within: range) -> None:
+        """Counts what is in runs that are made, and reads what is in other blocks.
+
+        Some blocks may have no payments: to find out which would take longer than to look there in
+        vain.
+        """
+        runs, left = runs_for(made, self._value)
         common = list[int]()
-        for run, entries in self._index.entries_in(self._value, sorted(blocks.keys() - left)):
+        for run, entries in self._index.entries_in(self._value, runs):
             if entries == COMMON:
-                common += blocks[run]
+                common += (block for block in blocks_of(run) if block in within)
             else:
                 self._add_entries(run, entries_from(run, entries, self._begin))
-        alone = [*self._add_totals(common), *(block for run in left for block in blocks[run])]
+        alone = self._add_totals(common)
+        alone += (block for run in left for block in blocks_of(run) if block in within)
         if alone:
             self.stored = self._index.stored_in(self._facet, self._value, alone)
 
@@ -155,12 +157,11 @@ class _Shared:
     def _seen_in(self, run: int) -> Callable[[int], bool]:
         """Whether the payment of an entry is seen."""
         assert self._seen is not None
-        first = run << _RUN
-        seen = [sliceable(self._seen.get(first + each, 0)) for each in range(1 << _RUN)]
+        seen = {block: sliceable(self._seen.get(block, 0)) for block in blocks_of(run)}
 
         def is_seen(entry: int) -> bool:
             sequence = sequence_of(run, entry)
-            members, bit = seen[block_of(sequence) - first], bit_of(sequence)
+            members, bit = seen[block_of(sequence)], bit_of(sequence)
             return bool(members) and bool(members[bit >> 3] >> (bit & 7) & 1)
 
         return is_seen
@@ -219,6 +220,3 @@ class _Shared:
             last=arrived(self._last),
             tally=self._tallying.tally(),
         )
-
-
-_RUN = RUN_SHIFT - SHIFT

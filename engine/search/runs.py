@@ -1,8 +1,9 @@
-"""Runs: sixteen blocks' payments of an entity side by side, with what became of each.
+"""Runs: several blocks' payments of an entity side by side, with what became of each.
 
 Every block has an entity's payments at a place of its own, so that 30 days of 10,000,000 payments
-take 200 look-ups an entity; as runs they take a dozen. Runs are made of blocks that nothing new
-comes to, a stretch of values at a time, and then changed along with them.
+take 200 look-ups an entity; as runs they take a few. A run is made of four blocks that nothing new
+comes to, one of the next size of four runs, and so on, a stretch of values at a time; what a larger
+run has is no longer in the smaller ones. Then they are changed along with the blocks.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -13,37 +14,91 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
-from tollkeeper.engine.search.blocks import SHIFT, is_list
-from tollkeeper.engine.search.outcomes import PIECE_SHIFT
-from tollkeeper.engine.search.reading import EVERY_VALUE, RUN_SHIFT, AccountIndex
+from tollkeeper.engine.search.blocks import SHIFT, block_of, is_list
+from tollkeeper.engine.search.reading import EVERY_VALUE, AccountIndex
 from tollkeeper.engine.search.terms import ENTITIES, Facet
 
 COMMON = b""
 """Stands for payments that are too many for a list in some block: the blocks tell of them."""
-_BLOCKS = 1 << RUN_SHIFT - SHIFT
+LEVELS = range(3)
+"""Runs of level 0 are of 4 blocks, of level 1 of 16, of level 2 of 64."""
 _OUTCOME = 8
-"""The lowest bits of an entry are the payment's outcome, the others its place in the run."""
+"""The lowest bits of an entry are the payment's outcome, the others its place."""
+_PLACE = SHIFT + 2 * len(LEVELS)
+"""A payment's place is told by so many bits of its sequence number: it is the same in runs of every
+level."""
 _AT_ONCE = 16_384
 """About so many entries are brought into a run at once."""
-_OPEN = 1
-"""The last runs of the journal are left as blocks: of new payments each would be put in alone."""
+_OPEN = 4
+"""The last blocks of the journal, in no run: new payments and what becomes of them soon would each
+be put in alone."""
+_LEVEL_BITS: Final = 2
 
 Entity: TypeAlias = tuple[Facet, int]
+
+
+class Unmade(NamedTuple):
+    """A run that is still to be made for an account, and the last value that it has."""
+
+    account: int
+    run: int
+    through: int
+
+
+def run_of(block: int, level: int) -> int:
+    """The number of the run of a level that a block belongs to: its first block, and its level."""
+    bits = 2 * (level + 1)
+    return block >> bits << bits << _LEVEL_BITS | level
+
+
+def level_of(run: int) -> int:
+    return run & (1 << _LEVEL_BITS) - 1
+
+
+def blocks_of(run: int) -> range:
+    """The blocks that a run is of."""
+    first = run >> _LEVEL_BITS
+    return range(first, first + (1 << 2 * (level_of(run) + 1)))
+
+
+def runs_for(made: Mapping[int, int], value: int) -> tuple[list[int], list[int]]:
+    """Of runs, given by up to which value each is made: those that tell of a value, and the smallest
+    ones that do not have it yet, so that their blocks tell of it."""
+    telling, left = list[int](), list[int]()
+    told: set[int] = set()
+    for run in sorted(made, key=level_of, reverse=True):
+        blocks = blocks_of(run)
+        if blocks.start in told:
+            continue
+        if made[run] >= value:
+            telling.append(run)
+            told.update(blocks)
+        elif level_of(run) == 0:
+            left.append(run)
+    return telling, left
 
 
 def entries_from(run: int, entries: bytes, begin: int) -> array[int]:
     """The entries of a run for payments from the sequence number `begin` on."""
     found = array("I", entries)
-    first = begin - (run << RUN_SHIFT)
+    first = begin - _base_of(run)
     return found[bisect_left(found, first << _OUTCOME) :] if first > 0 else found
 
 
 def sequence_of(run: int, entry: int) -> int:
     """The sequence number of an entry's payment."""
-    return (run << RUN_SHIFT) + (entry >> _OUTCOME)
+    return _base_of(run) + (entry >> _OUTCOME)
+
+
+def _base_of(run: int) -> int:
+    return (run >> _LEVEL_BITS) << SHIFT >> _PLACE << _PLACE
+
+
+def place_of(sequence: int) -> int:
+    return sequence & (1 << _PLACE) - 1
 
 
 def entry_outcomes(entries: array[int]) -> bytes:
@@ -52,15 +107,15 @@ def entry_outcomes(entries: array[int]) -> bytes:
 
 
 def note_runs(index: sqlite3.Connection, blocks: Iterable[tuple[int, int]]) -> None:
-    """Says that there are payments in blocks, given with their accounts."""
-    runs = {(account, block >> RUN_SHIFT - SHIFT) for account, block in blocks}
+    """Says that new payments came to blocks, given with their accounts."""
+    runs = {(account, run_of(block, level)) for account, block in blocks for level in LEVELS}
     index.executemany("INSERT OR IGNORE INTO runs_made VALUES (?, ?, -1)", sorted(runs))
 
 
-def unmade_run(index: sqlite3.Connection) -> tuple[int, int, int] | None:
-    """An account, a run that is still to be made for it, and the last value that it has."""
-    found: tuple[int, int, int] | None = index.execute(_UNMADE, (RUN_SHIFT, _OPEN)).fetchone()
-    return found
+def unmade_run(index: sqlite3.Connection) -> Unmade | None:
+    """The next run that is to be made, smaller ones before those that are made of them."""
+    found = index.execute(_UNMADE, (SHIFT, _OPEN)).fetchone()
+    return None if found is None else Unmade(*found)
 
 
 def extend_run(index: AccountIndex, run: int, through: int) -> None:
@@ -69,52 +124,64 @@ def extend_run(index: AccountIndex, run: int, through: int) -> None:
     payments = sum(index.members(Facet.PAYMENT, 0, block).bit_count() for block in blocks)
     stretch = EVERY_VALUE * _AT_ONCE // max(payments * len(ENTITIES), _AT_ONCE)
     last = min(through + stretch, EVERY_VALUE)
-    outcomes = _outcomes_of_run(index.connection, run)
+    if level_of(run) == 0:
+        entries = _entries_of_blocks(index, run, through, last)
+    else:
+        entries = _entries_of_runs(index, run, through, last)
+    index.connection.executemany(
+        "INSERT INTO runs VALUES (?, ?, ?, ?)",
+        [(index.account, run, value, entries[value]) for value in sorted(entries)],
+    )
+    index.connection.execute(
+        "UPDATE runs_made SET through = ? WHERE account = ? AND run = ?", (last, index.account, run)
+    )
+    if last == EVERY_VALUE:
+        index.connection.executemany(
+            "DELETE FROM runs_made WHERE account = ? AND run = ?",
+            [(index.account, smaller) for smaller in _smaller_runs(run)],
+        )
+
+
+def _entries_of_blocks(
+    index: AccountIndex, run: int, through: int, last: int
+) -> Mapping[int, bytes]:
+    """By each value, after `through` up to `last`, what a run of its blocks has."""
     entries: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
     common = set()
-    for facet in ENTITIES:
-        for block in blocks:
-            base = block - blocks.start << SHIFT
+    for block in blocks_of(run):
+        outcomes = index.outcomes_of(block)
+        first = place_of(block << SHIFT)
+        for facet in ENTITIES:
             for value, stored in index.connection.execute(
                 _STRETCH, (index.account, facet, block, through, last)
             ):
                 if is_list(stored):
                     entries[value].extend(
-                        [
-                            base + bit << _OUTCOME | outcomes[base + bit]
-                            for bit in array("H", stored)
-                        ]
+                        [first + bit << _OUTCOME | outcomes[bit] for bit in array("H", stored)]
                     )
                 else:
                     common.add(value)
-    index.connection.executemany(
-        "INSERT INTO runs VALUES (?, ?, ?)",
-        [
-            (run, value, COMMON if value in common else entries[value].tobytes())
-            for value in sorted(common.union(entries))
-        ],
-    )
-    index.connection.execute(
-        "UPDATE runs_made SET through = ? WHERE account = ? AND run = ?", (last, index.account, run)
-    )
+    found = {value: each.tobytes() for value, each in entries.items()}
+    return found | dict.fromkeys(common, COMMON)
 
 
-def blocks_of(run: int) -> range:
-    """The blocks that a run is of."""
-    first = run << RUN_SHIFT - SHIFT
-    return range(first, first + _BLOCKS)
+def _entries_of_runs(index: AccountIndex, run: int, through: int, last: int) -> Mapping[int, bytes]:
+    """As `_entries_of_blocks`, of the smaller runs, which have it no longer."""
+    entries: defaultdict[int, list[bytes]] = defaultdict(list)
+    for smaller in _smaller_runs(run):
+        moved = index.account, smaller, through, last
+        for value, stored in index.connection.execute(_VALUES, moved):
+            entries[value].append(stored)
+        index.connection.execute(_DELETE_VALUES, moved)
+    return {
+        value: COMMON if COMMON in parts else b"".join(parts) for value, parts in entries.items()
+    }
 
 
-def _outcomes_of_run(index: sqlite3.Connection, run: int) -> bytes:
-    outcomes = bytearray(1 << RUN_SHIFT)
-    first = run << RUN_SHIFT - PIECE_SHIFT
-    beyond = first + (1 << RUN_SHIFT - PIECE_SHIFT)
-    for piece, stored in index.execute(
-        "SELECT piece, bytes FROM outcomes WHERE piece >= ? AND piece < ?", (first, beyond)
-    ):
-        begin = piece - first << PIECE_SHIFT
-        outcomes[begin : begin + len(stored)] = stored
-    return bytes(outcomes)
+def _smaller_runs(run: int) -> list[int]:
+    """Those that a run is made of, first to last; none of one of the smallest."""
+    level = level_of(run)
+    return sorted({run_of(block, level - 1) for block in blocks_of(run)}) if level else []
 
 
 class RunChanges:
@@ -129,36 +196,38 @@ class RunChanges:
 
     def concern(self, account: int, sequence: int) -> bool:
         """Whether a payment's run is made, if only in part."""
-        return self._made_through(account, sequence >> RUN_SHIFT) >= 0
+        block = block_of(sequence)
+        return any(self._made_through(account, run_of(block, level)) >= 0 for level in LEVELS)
 
     def put(
         self, account: int, sequence: int, entities: Iterable[Entity], outcome: int | None
     ) -> None:
         """Has a payment among those of entities, with an outcome; or not, where that is None."""
-        run = sequence >> RUN_SHIFT
-        place = sequence - (run << RUN_SHIFT)
-        through = self._made_through(account, run)
+        place, block = place_of(sequence), block_of(sequence)
+        runs = [run_of(block, level) for level in reversed(LEVELS)]
         for entity in entities:
-            if entity[1] <= through:
-                self._changed[account, run, entity][place] = outcome
+            for run in runs:
+                if entity[1] <= self._made_through(account, run):
+                    self._changed[account, run, entity][place] = outcome
+                    break
 
     def write(self) -> None:
         """Writes what changed, beside the blocks that have changed so already."""
         for (account, run, (facet, value)), places in sorted(self._changed.items()):
-            row = self._index.execute(_ENTRIES, (run, value)).fetchone()
+            row = self._index.execute(_ENTRIES, (account, run, value)).fetchone()
             if row is not None and row[0] == COMMON:
-                blocks = blocks_of(run)
                 if not any(
                     self._index.execute(_IN_BLOCK, (account, facet, block, value)).fetchone()
-                    for block in blocks
+                    for block in blocks_of(run)
                 ):
-                    self._index.execute(_DELETE, (run, value))
+                    self._index.execute(_DELETE, (account, run, value))
                 continue
-            entries = _changed_entries(array("I", b"" if row is None else row[0]), places)
+            entries = array("I", b"" if row is None else row[0])
+            _change_entries(entries, places)
             if entries:
-                self._index.execute(_PUT, (run, value, entries.tobytes()))
+                self._index.execute(_PUT, (account, run, value, entries.tobytes()))
             else:
-                self._index.execute(_DELETE, (run, value))
+                self._index.execute(_DELETE, (account, run, value))
         self._changed.clear()
 
     def _made_through(self, account: int, run: int) -> int:
@@ -169,23 +238,35 @@ class RunChanges:
         return found
 
 
-def _changed_entries(entries: array[int], places: dict[int, int | None]) -> array[int]:
-    outcomes: dict[int, int | None]
-    outcomes = {entry >> _OUTCOME: entry & (1 << _OUTCOME) - 1 for entry in entries}
-    changed = sorted((outcomes | places).items())
-    return array("I", [place << _OUTCOME | each for place, each in changed if each is not None])
+def _change_entries(entries: array[int], places: Mapping[int, int | None]) -> None:
+    """Gives the payments at these places these outcomes; those without one are there no longer."""
+    for place, outcome in places.items():
+        at = bisect_left(entries, place << _OUTCOME)
+        is_there = at < len(entries) and entries[at] >> _OUTCOME == place
+        if outcome is not None and is_there:
+            entries[at] = place << _OUTCOME | outcome
+        elif outcome is not None:
+            entries.insert(at, place << _OUTCOME | outcome)
+        elif is_there:
+            del entries[at]
 
 
 _UNMADE = (
     f"SELECT account, run, through FROM runs_made WHERE through < {EVERY_VALUE}"
-    " AND run <= ((SELECT sequence FROM followed) >> ?) - ? LIMIT 1"
+    f" AND (run >> {_LEVEL_BITS}) + (4 << 2 * (run & {(1 << _LEVEL_BITS) - 1}))"
+    " <= ((SELECT sequence FROM followed) >> ?) - ?"
+    f" ORDER BY run & {(1 << _LEVEL_BITS) - 1}, run LIMIT 1"
 )
 _MADE = "SELECT through FROM runs_made WHERE account = ? AND run = ?"
 _STRETCH = (
     "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
     " AND value > ? AND value <= ?"
 )
+_OF_VALUES = "account = ? AND run = ? AND value > ? AND value <= ?"
+_VALUES = f"SELECT value, entries FROM runs WHERE {_OF_VALUES}"
+_DELETE_VALUES = f"DELETE FROM runs WHERE {_OF_VALUES}"
 _IN_BLOCK = "SELECT 1 FROM postings WHERE account = ? AND facet = ? AND block = ? AND value = ?"
-_ENTRIES = "SELECT entries FROM runs WHERE run = ? AND value = ?"
-_PUT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)"
-_DELETE = "DELETE FROM runs WHERE run = ? AND value = ?"
+_OF = "account = ? AND run = ? AND value = ?"
+_ENTRIES = f"SELECT entries FROM runs WHERE {_OF}"
+_PUT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)"
+_DELETE = f"DELETE FROM runs WHERE {_OF}"

@@ -92,7 +92,9 @@ members = st.sampled_from(
 texts = st.lists(members, max_size=3).map(" ".join)
 
 
-async def compare(folder: Path, happened: list[Any], asked: list[str], stops: list[int]) -> None:
+async def compare(
+    folder: Path, happened: list[Any], asked: list[str], stops: list[int], extended: int
+) -> None:
     async with open_shop(folder) as shop:
         settings = {"retention_days": 6, "holdout": {"percent": 60}}
         await shop.do(ChangeSettings("shop", settings))
@@ -103,7 +105,7 @@ async def compare(folder: Path, happened: list[Any], asked: list[str], stops: li
             mock.patch.object(totals, "_FEW", 0),
             mock.patch.object(totals, "MOST_LISTED_BYTES", 4),
             mock.patch.object(runs, "is_list", lambda stored: len(stored) <= 4),
-            mock.patch.object(runs, "_OPEN", 0),
+            mock.patch.object(runs, "_OPEN", -64),
             mock.patch.object(runs, "_AT_ONCE", 20),
         ):
 
@@ -112,8 +114,9 @@ async def compare(folder: Path, happened: list[Any], asked: list[str], stops: li
                 follower.catch_up()
                 while follower.keep_totals():
                     pass
-                # Not up to its end: a run may be asked while it is being made.
-                follower.extend_run()
+                # Not up to the end: a run may be asked while it is being made, of blocks or of runs.
+                for _ in range(extended):
+                    follower.extend_run()
 
             for stop in sorted(stops, reverse=True):
                 happened = [*happened[:stop], (0, ("call", follow)), *happened[stop:]]
@@ -339,6 +342,7 @@ def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -
     happened=steps,
     asked=st.lists(texts, min_size=1, max_size=8),
     stops=st.lists(st.integers(0, 13), max_size=4),
+    extended=st.integers(1, 8),
 )
 @example(
     [
@@ -351,16 +355,18 @@ def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -
     ],
     ["", "label:fraud", "labelled:review:fraud", "user:u", "card:40000000-2222"],
     [1, 4],
+    8,
 )
-@example([(0, ("pay", bare())), *4 * [(4 * DAY, ("write", None))]], ["", "user:u"], [])
+@example([(0, ("pay", bare())), *4 * [(4 * DAY, ("write", None))]], ["", "user:u"], [], 1)
 @example(
     [(0, ("pay", bare())), (4 * DAY, ("pay", bare())), (4 * DAY, ("purge", None))],
     ["", "user:u"],
     [1, 2],
+    1,
 )
-@example([(0, ("pay", bare())), (1, ("label", (0, "review", "fraud")))], [""], [1])
+@example([(0, ("pay", bare())), (1, ("label", (0, "review", "fraud")))], [""], [1], 8)
 def test_what_is_found_is_what_the_journal_says(
-    happened: list[Any], asked: list[str], stops: list[int]
+    happened: list[Any], asked: list[str], stops: list[int], extended: int
 ) -> None:
     with TemporaryDirectory() as folder:
-        asyncio.run(compare(Path(folder), happened, asked, stops))
+        asyncio.run(compare(Path(folder), happened, asked, stops, extended))

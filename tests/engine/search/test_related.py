@@ -25,10 +25,10 @@ from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.reading import open_index
 from tollkeeper.engine.search.related import RelatedPayments, find_related
 
-DRAWN = [*draw(1, 400, 10 * DAY, 11 * DAY, Random(3))]
-REPETITION = Repetition(blocks=1, times=20, later=DAY)
-"""A run of sixteen blocks, and four blocks that are in none."""
-SINCE = (None, 10 * DAY, 12 * DAY + 1, 15 * DAY + DAY // 3, 27 * DAY)
+DRAWN = [*draw(1, 120, 10 * DAY, 11 * DAY, Random(3))]
+REPETITION = Repetition(blocks=1, times=89, later=DAY)
+"""A run of each size, and five blocks that are in none."""
+SINCE = (None, 12 * DAY + 1, 27 * DAY + DAY // 3, 81 * DAY, 92 * DAY, 96 * DAY)
 MERCHANTS = ((), ("m-3", "m-7"), ("m-none",))
 
 
@@ -64,7 +64,7 @@ def answers(folder: Path) -> list[list[RelatedPayments] | None]:
     with open_index(folder, ACCOUNT) as index:
         return [
             find_related(index, payment.id, since, merchants)
-            for payment in DRAWN[::50]
+            for payment in DRAWN[::40]
             for since in SINCE
             for merchants in MERCHANTS
         ]

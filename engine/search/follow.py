@@ -128,10 +128,11 @@ class Follower:
                     changes.take_damaged(entry)
             changes.write(last)
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
-            changes.renew(amendments, last)
+            # Where retention took the journal's end, that lies before what was taken in.
+            changes.renew(amendments, max(last, followed.sequence))
             amendment = amendments[-1].number if amendments else followed.amendment
             index_file.note(self._index, last, self._tail.arrival_of(last), amendment)
-        return last - followed.sequence + len(amendments)
+        return max(last - followed.sequence, 0) + len(amendments)
 
     def keep_totals(self) -> bool:
         """Counts a block that was left alone for long; whether there was one."""

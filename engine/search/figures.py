@@ -12,11 +12,13 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tollkeeper.engine.search import settled
 from tollkeeper.engine.search.blocks import SHIFT, are_members, descending, sliceable, stretch
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import sum_of
 from tollkeeper.engine.search.outcomes import OUTCOMES, POSITIONS
 from tollkeeper.engine.search.reading import AccountIndex, Selection, Totals
+from tollkeeper.engine.search.settled import numbers_at
 from tollkeeper.engine.search.spans import Every, SpanPart, TimeSpan, spans, spans_of_block
 from tollkeeper.engine.search.tally import Tally, tally_of
 from tollkeeper.engine.search.terms import Facet
@@ -26,8 +28,6 @@ Dimension: TypeAlias = Literal[
 ]
 MOST_VALUES = 200
 """How many values of a dimension one answer has: those with the most payments."""
-_FEW = 256
-"""Up to so many payments of a block are counted one by one."""
 
 
 class Figure(Struct, frozen=True):
@@ -100,7 +100,7 @@ class _Counting:
             return
         few, many = [], []
         for value, having in self._values(block, members):
-            if having.bit_count() <= _FEW:
+            if having.bit_count() <= settled.FEW:
                 few.append((value, [*descending(0, having)][::-1]))
             else:
                 many.append((value, _cut(having, stretches)))
@@ -142,7 +142,7 @@ class _Counting:
         currencies = index.stored(Facet.CURRENCY, block) if self._currencies else {}
         amounts = index.stored(Facet.AMOUNT, block) if self._currencies else {}
         for value, bits in few:
-            paid = _numbers(amounts, bits)
+            paid = numbers_at(amounts, bits)
             for number, low, high in stretches:
                 first, beyond = bisect_left(bits, low), bisect_left(bits, high)
                 if first == beyond:
@@ -240,15 +240,6 @@ def _cut(members: int, stretches: list[SpanPart]) -> list[int]:
         return [members]
     packed = sliceable(members)
     return [stretch(packed, low, high) for _, low, high in stretches]
-
-
-def _numbers(by_bit: Mapping[int, bytes], bits: list[int]) -> list[int]:
-    """The numbers of the payments at these positions, of which sets are stored by their bits."""
-    numbers = [0] * len(bits)
-    for bit, stored in by_bit.items():
-        for each, there in enumerate(are_members(stored, bits)):
-            numbers[each] |= there << bit
-    return numbers
 
 
 _NOTHING = [0] * (1 + len(OUTCOMES))

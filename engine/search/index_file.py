@@ -43,6 +43,10 @@ CREATE TABLE totals (
   account INTEGER NOT NULL, block INTEGER NOT NULL, facet INTEGER NOT NULL, value INTEGER NOT NULL,
   counts BLOB NOT NULL, PRIMARY KEY (account, block, facet, value)
 ) WITHOUT ROWID;
+CREATE TABLE settled (
+  account INTEGER NOT NULL, block INTEGER NOT NULL, paid BLOB NOT NULL, hits BLOB NOT NULL,
+  PRIMARY KEY (account, block)
+) WITHOUT ROWID;
 CREATE TABLE changed (
   account INTEGER NOT NULL, block INTEGER NOT NULL, sequence INTEGER NOT NULL,
   PRIMARY KEY (account, block)

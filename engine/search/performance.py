@@ -21,7 +21,9 @@ from tollkeeper.engine.search.blocks import (
 from tollkeeper.engine.search.figures import money_of
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least
+from tollkeeper.engine.search.outcomes import OUTCOMES
 from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.settled import Hits, settled_hits
 from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_block
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, entities_of, read_facts
@@ -33,6 +35,8 @@ COME_BACK = 7 * DAY
 MOST_REFUSED = 100
 """Of how many refused payments, the newest, it is looked up whether they came back."""
 _Z = 1.96
+_DENIED = 1 + OUTCOMES.index((Facet.ACTION, "deny"))
+"""Where counts say how many were denied."""
 
 
 class Precision(Struct, frozen=True):
@@ -93,6 +97,14 @@ def performance(
     found: defaultdict[tuple[int, int], _Counting]
     found = defaultdict(lambda: _Counting(index, days, mature, deny_from))
     for block in selection.blocks():
+        kept = None
+        if _is_one(index, block, selection, days, mature):
+            kept = settled_hits(index, block)
+        if kept is not None:
+            for hits in kept:
+                if hits.rule == index.value(Facet.RULE, rule):
+                    found[hits.version, hits.condition].add_settled(block, hits)
+            continue
         members = selection.members(block)
         if not members:
             continue
@@ -114,6 +126,16 @@ def performance(
             found.items(), key=lambda each: (-each[0][0], -each[1].payments)
         )
     ]
+
+
+def _is_one(
+    index: AccountIndex, block: int, selection: Selection, days: list[TimeSpan], mature: int
+) -> bool:
+    """Whether all payments of a block are asked for, of one day, and all mature or none."""
+    payments = index.members(Facet.PAYMENT, 0, block)
+    asked = payments & numbers_from(block, selection.first) & numbers_below(block, selection.end)
+    young = payments & numbers_from(block, mature)
+    return asked == payments and young in (0, payments) and len([*spans_of_block(days, block)]) == 1
 
 
 class _Counting:
@@ -148,9 +170,39 @@ class _Counting:
         piece = sliceable(hits)
         for number, low, high in spans_of_block(self._days, block):
             self._trend[number] += stretch(piece, low, high).bit_count()
-        if len(self._refused) < MOST_REFUSED:
+        self._add_refused(block, hits)
+
+    def add_settled(self, block: int, hits: Hits) -> None:
+        """What is kept of a block, all of one day, and mature or not."""
+        self.payments += hits.counts[0]
+        self._tallying.add_counts(hits.counts)
+        names = self._index.names(Facet.CURRENCY)
+        self._money.update({names[currency]: paid for currency, paid in hits.money.items()})
+        payments = self._index.members(Facet.PAYMENT, 0, block)
+        are_young = payments & numbers_from(block, self._mature)
+        self._immature += hits.counts[0] if are_young else 0
+        self._by_score_too += sum(
+            payments for score, payments in hits.scores.items() if score >= self._deny_from
+        )
+        ((number, _, _),) = spans_of_block(self._days, block)
+        self._trend[number] += hits.counts[0]
+        are_refused = hits.counts[_DENIED] and len(self._refused) < MOST_REFUSED
+        if self.last is None or are_refused:
+            own = self._hits(block, hits)
+            self.last = self.last or self._index.arrived((block << SHIFT) + own.bit_length() - 1)
+            self._add_refused(block, own)
+
+    def _hits(self, block: int, hits: Hits) -> int:
+        """The payments of a block that they are."""
+        index = self._index
+        own = index.members(Facet.RULE, hits.rule, block)
+        own &= index.members(Facet.VERSION, hits.version, block)
+        return own & index.members(Facet.CONDITION, hits.condition, block)
+
+    def _add_refused(self, block: int, hits: int) -> None:
+        index, left = self._index, MOST_REFUSED - len(self._refused)
+        if left:
             refused = hits & index.members(Facet.ACTION, index.value(Facet.ACTION, "deny"), block)
-            left = MOST_REFUSED - len(self._refused)
             self._refused += islice(descending(block, refused), left)
 
     def performance(

@@ -10,6 +10,7 @@ from tollkeeper.engine.search.figures import Dimension
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import by_number
 from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.settled import PaidByLabel, settled_paid
 from tollkeeper.engine.search.terms import Facet
 
 SCORE_BUCKETS = 101
@@ -41,6 +42,12 @@ def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBuck
         members = selection.members(block)
         if not members:
             continue
+        paid = None
+        if facet is Facet.LABEL and members == index.members(Facet.PAYMENT, 0, block):
+            paid = settled_paid(index, block)
+        if paid is not None:
+            _add_settled(paid, names, totals, shares)
+            continue
         values = [
             (names.get(value, str(value)) or "none", having & members)
             for value, having in index.facet(facet, block).items()
@@ -53,3 +60,18 @@ def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBuck
                 if both:
                     shares[score][name] = shares[score].get(name, 0) + both
     return [ScoreBucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]
+
+
+def _add_settled(
+    paid: PaidByLabel, names: Mapping[int, str], totals: list[int], shares: list[dict[str, int]]
+) -> None:
+    """Adds what is kept of a block by label."""
+    for label, several in paid.items():
+        name = names.get(label)
+        for each in several:
+            if each.score is None:
+                continue
+            totals[each.score] += each.payments
+            if name is not None:
+                share = shares[each.score]
+                share[name] = share.get(name, 0) + each.payments

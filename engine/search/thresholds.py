@@ -14,11 +14,11 @@ from msgspec import Struct
 from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.registry.settings import BASIS_POINTS
 from tollkeeper.engine.search.blocks import numbers_from
-from tollkeeper.engine.search.figures import money_of
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.performance import MATURE
-from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.reading import UNLABELLED, AccountIndex, Selection
 from tollkeeper.engine.search.scores import by_score
+from tollkeeper.engine.search.settled import Paid, count_paid, settled_paid
 from tollkeeper.engine.search.terms import Facet
 
 HIGHEST = 100
@@ -62,20 +62,45 @@ def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand
     """The bands from 0 to 100 of the payments that were scored; `now` in µs."""
     ripe_before = index.sequence_at(now - MATURE, 0)
     selection = Selection(index, wanted)
+    currencies = index.names(Facet.CURRENCY)
     found: dict[int, list[_PaidCounter]] = {
         score: [_PaidCounter(), _PaidCounter()] for score in range(HIGHEST + 1)
     }
     unripe: defaultdict[int, int] = defaultdict(int)
     for block in selection.blocks():
-        people, frauds, waiting = told_apart(index, block, selection.members(block), ripe_before)
-        for score, scored in by_score(index, block, people | frauds | waiting):
-            unripe[score] += (scored & waiting).bit_count()
-            for counted, meant in zip(found[score], (people, frauds), strict=True):
-                counted.add(index, block, scored & meant)
+        members = selection.members(block)
+        people, frauds, waiting = _paid_apart(index, block, members, ripe_before)
+        for place, several in enumerate((people, frauds)):
+            for paid in several:
+                if paid.score is not None:
+                    found[paid.score][place].add(paid, currencies[paid.currency])
+        for score, payments in waiting:
+            unripe[score] += payments
     return [
         ScoreBand(score, people.paid(), frauds.paid(), unripe[score])
         for score, (people, frauds) in found.items()
     ]
+
+
+def _paid_apart(
+    index: AccountIndex, block: int, members: int, ripe_before: int
+) -> tuple[Iterable[Paid], Iterable[Paid], Iterable[tuple[int, int]]]:
+    """As `told_apart`, people's payments and frauds by score, and by score how many wait."""
+    kept = None
+    young = members & numbers_from(block, ripe_before)
+    if young in (0, members) and members == index.members(Facet.PAYMENT, 0, block):
+        kept = settled_paid(index, block)
+    if kept is None:
+        people, frauds, waiting = told_apart(index, block, members, ripe_before)
+        counted = [(score, of.bit_count()) for score, of in by_score(index, block, waiting)]
+        return count_paid(index, block, people), count_paid(index, block, frauds), counted
+    fraud, legitimate = (
+        kept.get(index.value(Facet.LABEL, name), []) for name in ("fraud", "legitimate")
+    )
+    if not young:
+        return [*legitimate, *kept[UNLABELLED]], fraud, []
+    unlabelled = [(each.score, each.payments) for each in kept[UNLABELLED]]
+    return legitimate, fraud, [(score, of) for score, of in unlabelled if score is not None]
 
 
 def told_apart(
@@ -102,15 +127,10 @@ class _PaidCounter:
         self._money: Counter[str] = Counter()
         self._counts: Counter[str] = Counter()
 
-    def add(self, index: AccountIndex, block: int, members: int) -> None:
-        if not members:
-            return
-        self._payments += members.bit_count()
-        self._money.update(money_of(index, block, members))
-        names = index.names(Facet.CURRENCY)
-        for value, having in index.facet(Facet.CURRENCY, block).items():
-            if members & having:
-                self._counts[names[value]] += (members & having).bit_count()
+    def add(self, paid: Paid, currency: str) -> None:
+        self._payments += paid.payments
+        self._money[currency] += paid.hundredths
+        self._counts[currency] += paid.payments
 
     def paid(self) -> PaidTotal:
         return PaidTotal(self._payments, dict(self._money), dict(self._counts))

@@ -5,6 +5,8 @@ They are kept of blocks that were left alone, so that many values of many blocks
 not counted.
 """
 
+# ruff: noqa: S608 - only names of this module are put into the queries
+
 from __future__ import annotations
 
 import sqlite3
@@ -16,6 +18,7 @@ import msgspec
 from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, unpack
 from tollkeeper.engine.search.figures import count_block
 from tollkeeper.engine.search.reading import AccountIndex, Totals
+from tollkeeper.engine.search.settled import keep_settled
 from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import ENTITIES, Facet
 
@@ -32,7 +35,8 @@ def drop_totals(
 ) -> None:
     """Forgets those of blocks, by account, that change with a sequence number."""
     blocks = sorted(changed)
-    index.executemany("DELETE FROM totals WHERE account = ? AND block = ?", blocks)
+    for table in ("totals", "settled"):
+        index.executemany(f"DELETE FROM {table} WHERE account = ? AND block = ?", blocks)
     index.executemany(
         "INSERT OR REPLACE INTO changed VALUES (?, ?, ?)", [(*of, sequence) for of in blocks]
     )
@@ -56,6 +60,7 @@ def keep_totals(index: AccountIndex, block: int) -> None:
                 for value, counts in totals.items()
             ],
         )
+        keep_settled(index, block)
     index.connection.execute("DELETE FROM changed WHERE account = ? AND block = ?", of)
 
 

@@ -20,8 +20,7 @@ from tollkeeper.engine.labels.label import VERDICTS
 from tollkeeper.engine.programs.decider import answered_action
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.changes import Costs, Thresholds
-from tollkeeper.engine.search import figures as counting
-from tollkeeper.engine.search import runs, totals
+from tollkeeper.engine.search import runs, settled, totals
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find
@@ -103,6 +102,7 @@ async def compare(
             closing(Follower(folder)) as follower,
             mock.patch.object(totals, "_LEFT_ALONE", 0),
             mock.patch.object(totals, "_FEW", 0),
+            mock.patch.object(settled, "FEW", 0),
             mock.patch.object(totals, "MOST_LISTED_BYTES", 4),
             mock.patch.object(runs, "is_list", lambda stored: len(stored) <= 4),
             mock.patch.object(runs, "_OPEN", -64),
@@ -125,7 +125,7 @@ async def compare(
         payments = await recount(shop)
         assert_naming(folder, shop)
         # So few payments are else counted one by one, and no set is laid over another.
-        with mock.patch.object(counting, "_FEW", 0), open_index(folder, shop.account) as index:
+        with mock.patch.object(settled, "FEW", 0), open_index(folder, shop.account) as index:
             assert_same(index, shop, payments, asked)
         with_new_index(folder, shop, payments, asked)
 
@@ -277,7 +277,7 @@ def assert_cheapest(bands: list[ScoreBand]) -> None:
 
 def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:
     since, until = shop.now - 9 * DAY, shop.now + 1
-    found = performance(index, NAME, ((1, "often"), (1, "small")), since, until, 85, "UTC")
+    found = performance(index, NAME, ((1, "often"), (1, "small")), since, until, 2, "UTC")
     ever = [each for each in payments if each.decision.rule is not None]
     ruled = [each for each in ever if since <= each.arrived < until]
     assert sum(each.tally.payments for each in found) == len(ruled)
@@ -288,6 +288,7 @@ def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -
         met = [one for one in ever if one.decision.rule.condition == each.condition]
         assert each.last == (met[-1].arrived if met else None)
         assert sum(each.trend) == len(own)
+        assert each.by_score_too == sum((one.decision.score or 0) >= 2 for one in own)
         assert each.immature == (1.0 if own else None)
         sure = [one.label for one in own if one.label in ("fraud", "legitimate")]
         assert (each.precision.labelled, each.precision.fraud) == (len(sure), sure.count("fraud"))
@@ -362,6 +363,17 @@ def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -
     [(0, ("pay", bare())), (4 * DAY, ("pay", bare())), (4 * DAY, ("purge", None))],
     ["", "user:u"],
     [1, 2],
+    1,
+)
+@example(
+    [
+        *2 * [(0, ("pay", bare()))],
+        (4 * DAY, ("write", None)),
+        (4 * DAY, ("purge", None)),
+        (0, ("pay", bare())),
+    ],
+    ["", "user:u"],
+    [3, 4],
     1,
 )
 @example([(0, ("pay", bare())), (1, ("label", (0, "review", "fraud")))], [""], [1], 8)

@@ -1,12 +1,12 @@
 """What do the console's pages cost, and do payments wait for those who look at them?
 
-    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 10]
+    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 10] [--rate 200] [--folder FOLDER]
 
 A service with payments of 30 days in its journal and its index. Each page is read `ROUNDS` times:
 its size, the CPU for it of the service with the index's process, that of the loop that decides payments
-alone, and within how many milliseconds 19 of 20 were there. Then payments
-come at a steady pace, alone and while `PEOPLE` read a page every few seconds and one follows the live
-feed, in turns.
+alone, and within how many milliseconds 19 of 20 were there; and as often while payments come at `--rate`
+a second, or as many of them as the machine carries. Then payments come alone and while `PEOPLE` read a
+page every few seconds and one follows the live feed, in turns. What `--folder` has is asked again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -24,8 +24,8 @@ from time import perf_counter, sleep
 
 import httpx
 
-from tollkeeper.bench.large_index import append
-from tollkeeper.bench.load import load, pause_for
+from tollkeeper.bench import large_index
+from tollkeeper.bench.load import Measured, load, pause_for
 from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import now
@@ -44,43 +44,81 @@ PEOPLE = 5
 EACH_S = 5
 """Each of them reads a page so often."""
 RATE = 200
-"""So many payments a second come while they look."""
 TURNS = 3
+KEY = "key"
+"""The file of a folder that is kept with the key that asks."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--payments", type=float, default=3e5)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rate", type=int, default=RATE)
+    parser.add_argument("--folder", type=Path)
     asked = parser.parse_args()
-    payments = int(asked.payments)
-    with TemporaryDirectory(prefix="toll-pages-") as name:
+    given = TemporaryDirectory(prefix="toll-pages-") if asked.folder is None else None
+    with given or nullcontext(asked.folder) as name:
         folder = Path(name)
-        key = new_key(folder, "admin")
-        text = folder / "web_checkout.rule"
-        text.write_text(RULE)
-        toll(folder, "publish", str(text), "--account", ACCOUNT)
-        fill(folder, payments)
+        key = furnish(folder, int(asked.payments))
         with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
             newest = newest_payment(server)
             with signed_in(server) as browser:
-                show(
-                    f"Pages over {payments:,} payments (aim: {AIM_MS} ms over 10,000,000)",
-                    ["page", "KiB", "ms of CPU", "ms of the loop's", "ms, 19 of 20 within"],
-                    [measured(server, browser, page) for page in pages(newest)],
-                )
+                quiet = [measured(server, browser, page) for page in pages(newest)]
+                with paying(server, asked.rate) as paid:
+                    busy = [measured(server, browser, page)[-1:] for page in pages(newest)]
             show(
-                f"{RATE} payments a second, medians of {TURNS} turns",
-                ["", "p50 ms", "p99 ms", "rows of the live feed", "longest without a row, ms"],
-                beside_people(server, newest, asked.seconds),
+                f"Pages over {count_payments(server):,} payments (aim: {AIM_MS} ms over 10,000,000)",
+                [
+                    *("page", "KiB", "ms of CPU", "ms of the loop's", "ms, 19 of 20 within"),
+                    f"while {median(each.rate for each in paid):,.0f} payments a second come",
+                ],
+                [[*each, *more] for each, more in zip(quiet, busy, strict=True)],
+            )
+            show(
+                f"{asked.rate:,} payments a second asked for, medians of {TURNS} turns",
+                [
+                    *("", "payments a second", "p50 ms", "p99 ms"),
+                    *("rows of the live feed", "longest without a row, ms"),
+                ],
+                beside_people(server, newest, asked.rate, asked.seconds),
             )
 
 
-def fill(folder: Path, payments: int) -> None:
-    """About so many payments of 30 days, after what is in the journal, and the index of them."""
-    append(folder, payments, now())
+def furnish(folder: Path, payments: int) -> str:
+    """About so many payments of 30 days, their index, and a rule that they were decided by; a key."""
+    kept = folder / KEY
+    if kept.exists():
+        return kept.read_text()
+    large_index.fill(folder, payments, now())
     with closing(Follower(folder)) as follower:
         follower.catch_up()
+        while follower.keep_totals() or follower.extend_run():
+            pass
+    key = new_key(folder, "admin")
+    text = folder / "web_checkout.rule"
+    text.write_text(RULE)
+    toll(folder, "publish", str(text), "--account", ACCOUNT)
+    kept.write_text(key)
+    return key
+
+
+@contextmanager
+def paying(server: Server, rate: int) -> Iterator[list[Measured]]:
+    """Payments come until the block ends, and what was measured of them."""
+    found: list[Measured] = []
+    done = threading.Event()
+
+    def pay() -> None:
+        while not done.is_set():
+            found.append(load(server, EACH_S, pause_ms=pause_for(rate)))
+
+    thread = threading.Thread(target=pay)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
 
 
 def pages(newest: str) -> tuple[str, ...]:
@@ -98,6 +136,12 @@ def pages(newest: str) -> tuple[str, ...]:
         "/changes",
         "/contain",
     )
+
+
+def count_payments(server: Server) -> int:
+    headers = {"authorization": f"Bearer {server.key}"}
+    answer = httpx.get(f"{server.url}/v1/payments/count", headers=headers, timeout=60)
+    return int(answer.json()["count"])
 
 
 def newest_payment(server: Server) -> str:
@@ -160,24 +204,25 @@ class Feed:
         return 1000 * max(later - row for row, later in pairwise(moments))
 
 
-def beside_people(server: Server, newest: str, seconds: float) -> list[list[Cell]]:
+def beside_people(server: Server, newest: str, rate: int, seconds: float) -> list[list[Cell]]:
     alone, watched, counts, gaps = [], [], [], []
     for _ in range(TURNS):
-        alone.append(load(server, seconds, pause_ms=pause_for(RATE)))
+        alone.append(load(server, seconds, pause_ms=pause_for(rate)))
         with people(server, newest) as feed:
             begun = perf_counter()
-            watched.append(load(server, seconds, pause_ms=pause_for(RATE)))
+            watched.append(load(server, seconds, pause_ms=pause_for(rate)))
             counts.append(len(feed.rows))
             gaps.append(feed.longest_gap(begun))
-    p50, p99 = (
+    came, p50, p99 = (
         [median(getattr(each, of) for each in turns) for turns in (alone, watched)]
-        for of in ("p50", "p99")
+        for of in ("rate", "p50", "p99")
     )
     rows, gap = f"{median(counts):,.0f}", f"{median(gaps):,.0f}"
+    looking = f"{PEOPLE} people read, one follows"
     return [
-        ["alone", f"{p50[0]:.1f}", f"{p99[0]:.1f}", "", ""],
-        [f"{PEOPLE} people read, one follows", f"{p50[1]:.1f}", f"{p99[1]:.1f}", rows, gap],
-        ["×", f"{p50[1] / p50[0]:.2f}", f"{p99[1] / p99[0]:.2f}", "", ""],
+        ["alone", f"{came[0]:,.0f}", f"{p50[0]:.1f}", f"{p99[0]:.1f}", "", ""],
+        [looking, f"{came[1]:,.0f}", f"{p50[1]:.1f}", f"{p99[1]:.1f}", rows, gap],
+        ["×", "", f"{p50[1] / p50[0]:.2f}", f"{p99[1] / p99[0]:.2f}", "", ""],
     ]
 
 

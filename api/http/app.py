@@ -16,7 +16,7 @@ from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.observed import observe_requests, plain, routes_of, straight
+from tollkeeper.api.http.observed import described_path, observe_requests, routes_of, straight
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
@@ -45,16 +45,30 @@ def create_app(
     The figures are not on it when they have a listener of their own, or when others than this
     machine can reach it.
     """
-    hidden = () if _shows_figures(settings) else (health.metrics,)
-    public = [route for route in ROUTES if route not in hidden]
+    return public_app(service_of(engine, settings, search, jobs, figures, openid))
+
+
+def service_of(
+    engine: Engine,
+    settings: Settings,
+    search: Search | None = None,
+    jobs: Jobs | None = None,
+    figures: Figures | None = None,
+    openid: OpenId | None = None,
+) -> Service:
+    """What the requests of the public interface share. See `create_app`."""
     search = search or SearchHere(engine.source)
     figures, jobs = figures or Figures(), jobs or Jobs()
     figures.watch(engine)
-    service = Service(
-        engine, search, jobs, figures, settings, Limiter(settings), openid or OpenId()
-    )
+    return Service(engine, search, jobs, figures, settings, Limiter(settings), openid or OpenId())
+
+
+def public_app(service: Service) -> ASGIApp:
+    """The ASGI application of the public interface. See `create_app`."""
+    hidden = () if _shows_figures(service.settings) else (health.metrics,)
+    public = [route for route in ROUTES if route not in hidden]
     app = _app(tuple(public), service)
-    return with_console(app) if settings.console == "on" else app
+    return with_console(app) if service.settings.console == "on" else app
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
@@ -71,7 +85,7 @@ def _shows_figures(settings: Settings) -> bool:
 def _app(routes: tuple[HTTPRouteHandler, ...], service: Service) -> ASGIApp:
     app = _framework(routes)
     find = routes_of(
-        (plain(path), method)
+        (described_path(path), method)
         for route in routes
         for path in route.paths
         for method in route.http_methods

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
-from litestar.types import Scope as RequestScope
 
 from tollkeeper.api.http.errors import (
     Problem,
@@ -39,12 +38,13 @@ _MAX_KEY = 256
 async def authorize(
     connection: ASGIConnection[Any, Any, Any, Any], route: BaseRouteHandler
 ) -> None:
-    """The framework's guard of each route. Raises as `authorize_scope`."""
-    if wait := authorize_scope(connection.scope, route):
-        await await_turn(connection.scope, route, wait)
+    """The framework's guard of each route. Raises as `let_in`."""
+    known = state_of(connection.scope)
+    if wait := let_in(known, route):
+        await await_turn(known, route, wait)
 
 
-def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
+def let_in(known: RequestState, route: BaseRouteHandler) -> float:
     """Let a request in that has the key its route needs, and no parameter that nothing reads: in how
     many seconds its turn comes.
 
@@ -52,7 +52,6 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
     """
     needed: RouteScope = route.opt["scope"]
     wait = 0.0
-    known = state_of(request)
     if announced := route.opt["deprecated"]:
         known.answer_headers += announced
     if needed is not None:
@@ -61,9 +60,9 @@ def authorize_scope(request: RequestScope, route: BaseRouteHandler) -> float:
         wait = known.allowance.wait
         if needed == "personal:read":
             engine = known.service.engine
-            engine.accesses.note(key, request["path"], engine.clock())
-        if request["query_string"]:
-            _check_query(request["query_string"], route.opt["query"])
+            engine.accesses.note(key, known.path, engine.clock())
+        if known.query:
+            _check_query(known.query, route.opt["query"])
     return wait
 
 
@@ -79,10 +78,10 @@ def count_reports(request: Exchange, more: int) -> None:
     known.allowance = take(request.key, "report", monotonic(), more, at_hand=0)
 
 
-async def await_turn(request: RequestScope, route: BaseRouteHandler, wait: float) -> None:
-    """Done in `wait` seconds. Raises as `authorize_scope` for a key that is good no longer then."""
+async def await_turn(known: RequestState, route: BaseRouteHandler, wait: float) -> None:
+    """Done in `wait` seconds. Raises as `let_in` for a key that is good no longer then."""
     await asyncio.sleep(wait)
-    _key_for(state_of(request), route, route.opt["scope"])
+    _key_for(known, route, route.opt["scope"])
 
 
 def _key_for(

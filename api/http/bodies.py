@@ -54,9 +54,9 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return state_of(scope).headers.get(name)
 
 
-async def read_json(request: AnyRequest, type_: type[T]) -> T:
+async def read_json(request: Exchange, type_: type[T]) -> T:
     """The body as `type_`. Raises `Problem` 422 with every place that doesn't fit."""
-    body = await read_json_bytes(request.scope, request.receive)
+    body = await read_json_bytes(request)
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -66,16 +66,16 @@ async def read_json(request: AnyRequest, type_: type[T]) -> T:
     return found
 
 
-async def read_json_bytes(scope: Scope, receive: Receive) -> bytes:
+async def read_json_bytes(request: Exchange) -> bytes:
     """The body, said to be JSON or nothing at all, in which no object has a member twice.
 
     Raises as `read_body`, and `Problem` 415 and 422.
     """
-    known = state_of(scope)
+    known = request.known
     said = known.headers.get(b"content-type")
     if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the body as `application/json`")
-    body = await read_body(known, receive, known.service.settings.body_bytes)
+    body = await read_body(known, request.receive, known.service.settings.body_bytes)
     if may_repeat_members(body) and (found := repeated_members(body)):
         raise invalid([Violation(place, "malformed_json", _TWICE) for place in found[:MAX_LISTED]])
     return body
@@ -142,13 +142,13 @@ _KEY_HEADER = _KEY_FIELD.encode()
 _KEY = re.compile(rb"[\x20-\x7e]+")
 
 
-def idempotency_key(scope: Scope) -> str | None:
+def idempotency_key(known: RequestState) -> str | None:
     """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable
     ASCII."""
-    value = header(scope, _KEY_HEADER)
+    value = known.headers.get(_KEY_HEADER)
     if value is None:
         return None
-    if sum(name == _KEY_HEADER for name, _ in scope["headers"]) > 1:
+    if sum(name == _KEY_HEADER for name, _ in known.sent) > 1:
         raise _key_problem("invalid_value", "a request has one idempotency key")
     if not value:
         raise _key_problem("invalid_value", "an idempotency key must not be empty")
@@ -191,6 +191,6 @@ def _key_problem(type_: ViolationType, message: str) -> Problem:
 
 def _digest(request: Exchange, body: bytes) -> bytes:
     """SHA-256 of method, path and body."""
-    digest = hashlib.sha256(f"{request.scope['method']} {request.scope['path']}\n".encode())
+    digest = hashlib.sha256(f"{request.known.method} {request.known.path}\n".encode())
     digest.update(body)
     return digest.digest()

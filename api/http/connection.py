@@ -15,15 +15,18 @@ import httptools
 from litestar.types import Receive, Scope, Send
 from structlog import get_logger
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
-from tollkeeper.api.http.observed import REQUEST_ID, request_id
+from tollkeeper.api.http.observed import REQUEST_ID, first_of_each, request_id
+from tollkeeper.api.http.plain import (
+    CLOSE,
+    PlainOperation,
+    PlainPayments,
+    PlainRequest,
+    whole_answer,
+)
 from tollkeeper.api.http.request import has_state, state_of
 from tollkeeper.engine.intake.violations import Violation
 
@@ -40,7 +43,6 @@ _AGREE_S = 0.2
 _LONGEST_TARGET = 65_535
 """How many bytes of path and query httptools takes apart."""
 
-_CLOSE = (b"connection", b"close")
 _AROUND_TARGET = len("GET  HTTP/1.1\r\n\r\n")
 _AROUND_HEADER = len(": \r\n")
 
@@ -166,18 +168,11 @@ class Cycle(RequestResponseCycle):
         if int(_length(head)) != len(body):
             raise RuntimeError("the answer's length is not what its head says")
         headers = [*self.default_headers, *head["headers"]]
-        if _CLOSE in headers:
+        if CLOSE in headers:
             self.keep_alive = False
         elif not self.keep_alive:
-            headers.append(_CLOSE)
-        parts = [STATUS_LINE[head["status"]]]
-        for name, value in headers:
-            parts += (name, b": ", value, b"\r\n")
-        lines = b"".join(parts)
-        # Counted, as `in` first tries what it looks for as a number, which takes longer than all else here.
-        if not lines.count(b"\n") == lines.count(b"\r") == len(headers) + 1:
-            raise RuntimeError("a header has a line break")
-        self.transport.write(b"".join((lines, b"\r\n", body)))
+            headers.append(CLOSE)
+        self.transport.write(whole_answer(head["status"], headers, body))
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:
@@ -213,9 +208,17 @@ class Connection(HttpToolsProtocol):
         heads: Heads,
         head_bytes: int,
         body_seconds: float,
+        payments: PlainPayments | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._heads = heads
+        self._payments = payments
+        # A request that is plain as far as it has arrived, its headers and its body.
+        self._plain: PlainOperation | None = None
+        self._first_headers: dict[bytes, bytes] = {}
+        self._body = b""
+        # One that is whole, and answered once all else that came with it was looked at.
+        self._whole: PlainRequest | None = None
         self._address = ""
         self._most_in_head = head_bytes
         self._body_seconds = body_seconds
@@ -243,6 +246,7 @@ class Connection(HttpToolsProtocol):
             and not self._heads.give_up_oldest(self)
         ):
             self.app = self._answer_reserved
+            self._payments = None
 
     async def _answer_reserved(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.config.loaded_app if scope.get("raw_path") in RESERVED else answer_crowd
@@ -275,6 +279,15 @@ class Connection(HttpToolsProtocol):
             return
         self._arrived += len(data)
         super().data_received(data)
+        if self._plain is not None:
+            # Whatever is late or too much of the rest is for the ordinary way to see.
+            self._begin_cycle()
+        self._look_at_rest()
+        if self._whole is not None:
+            whole, self._whole = self._whole, None
+            whole.start()
+
+    def _look_at_rest(self) -> None:
         if self.transport.is_closing() or self._unread is not None:
             return
         if self._in_head and self._arrived > self._most_in_head:
@@ -291,7 +304,9 @@ class Connection(HttpToolsProtocol):
         return True
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
         self._in_head = True
 
     def on_headers_complete(self) -> None:
@@ -300,12 +315,40 @@ class Connection(HttpToolsProtocol):
         self._is_here()
         if self._head_size() > self._most_in_head:
             raise HeadTooLargeError
+        self._plain = self._find_plain()
+        if self._plain is None:
+            self._begin_cycle()
+
+    def _find_plain(self) -> PlainOperation | None:
+        """What the request whose head is here asks for, if it is a plain one as far as that tells."""
+        if self._payments is None or self.flow.write_paused:
+            return None
+        if self.cycle is not None and not self.cycle.response_complete:
+            return None
+        if self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive():
+            return None
+        self._first_headers = first_of_each(self.headers)
+        return self._payments.find(self.parser.get_method(), self.url, self._first_headers)
+
+    def _begin_cycle(self) -> None:
+        """The ordinary way: an application is given the request, and its body as it arrives."""
         version = self.parser.get_http_version()
         path, raw_path, query = _parts(self.url)
-        scope = self.scope
-        scope["method"] = self.parser.get_method().decode("ascii")
-        scope["http_version"] = version
-        scope["path"], scope["raw_path"], scope["query_string"] = path, raw_path, query
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme or "http",
+            "root_path": self.root_path,
+            "method": self.parser.get_method().decode("ascii"),
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
         before = self.cycle
         self.cycle = cycle = Cycle(
             scope=scope,
@@ -321,6 +364,9 @@ class Connection(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         cycle.tasks, cycle.leave = self.tasks, self.leave
+        if self._plain is not None:
+            cycle.body += self._body
+            self._plain, self._body = None, b""
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -334,8 +380,22 @@ class Connection(HttpToolsProtocol):
         cycle.task = asyncio.Task(cycle.run_asgi(app), loop=self.loop, name="request")
         self.tasks.add(cycle.task)
 
+    def on_body(self, body: bytes) -> None:
+        if self._plain is None:
+            super().on_body(body)
+        else:
+            self._body += body
+
     def on_message_complete(self) -> None:
-        super().on_message_complete()
+        if self._plain is None or self._payments is None:
+            super().on_message_complete()
+        else:
+            body, self._body = self._body, b""
+            self._whole = self._payments.begin(
+                self._plain, self.url, self.headers, self._first_headers, body, self
+            )
+            self._plain = None
+            self.cycle = cast("RequestResponseCycle", self._whole)
         self._in_body = False
         self._arrived = 0
         self._is_here()

@@ -20,7 +20,7 @@ from tollkeeper.api.http.description import DESCRIPTION
 from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
 from tollkeeper.api.http.errors import ErrorBody
 from tollkeeper.api.http.notices import NOTICES
-from tollkeeper.api.http.observed import plain
+from tollkeeper.api.http.observed import described_path
 from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, operation_of
 from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES
@@ -45,7 +45,7 @@ def document() -> Json:
         operation = operation_of(route)
         for path in route.paths:
             for method in route.http_methods:
-                described = paths[plain(path)][method.lower()]
+                described = paths[described_path(path)][method.lower()]
                 _complete(described, operation, types)
     webhooks = {kind: {"post": _sent_notice(kind, types)} for kind in NOTICES}
     return {

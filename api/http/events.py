@@ -155,10 +155,10 @@ With `events`, up to {MAX_EVENTS:,} events in one request. Each is kept whole or
 async def submit_events(request: Request) -> Response[Any]:
     engine = request.engine
     admit(engine)
-    body = await read_json_bytes(request.scope, request.receive)
+    body = await read_json_bytes(request)
     arrived = engine.clock()
     batch = split(body)
-    repeat_key = idempotency_key(request.scope)
+    repeat_key = idempotency_key(request.known)
     if isinstance(batch, Violation):
         raise invalid([batch])
     if batch is None:

@@ -6,7 +6,7 @@ The routes of payments go straight to their handlers, past the framework (`strai
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import getrandbits
 from time import perf_counter
@@ -15,10 +15,12 @@ from typing import Any, Final, TypeAlias, cast
 from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
 
-from tollkeeper.api.http.authentication import authorize_scope, await_turn
+from tollkeeper.api.http.authentication import await_turn, let_in
 from tollkeeper.api.http.errors import (
     JSON,
+    Problem,
     answer,
     as_problem,
     internal_error,
@@ -28,7 +30,13 @@ from tollkeeper.api.http.errors import (
     unauthorized,
 )
 from tollkeeper.api.http.logs import request_log
-from tollkeeper.api.http.request import RequestState, Service, StraightRequest, set_state
+from tollkeeper.api.http.request import (
+    RequestState,
+    Service,
+    StraightRequest,
+    set_state,
+    state_of,
+)
 from tollkeeper.engine.make_change import asked_by
 
 NOWHERE = "none"
@@ -60,12 +68,11 @@ def observe_requests(
         path = scope["path"] = scope["raw_path"].decode("latin-1")
         found = find(path)
         route = NOWHERE if found is None else found.path
-        # Of several headers of one name the first counts.
-        headers = dict(reversed([*scope["headers"]]))
-        fields: dict[str, Any] = {}
-        more = [(REQUEST_ID, request_id(headers))]
-        asked_by.set(more[0][1].decode())
-        state = RequestState(service, route, headers, more, fields)
+        sent = [*scope["headers"]]
+        headers = first_of_each(sent)
+        query, method = scope["query_string"], scope["method"]
+        state = begin(service, method, path, query, route, sent, headers)
+        asked_by.set(state.request_id.decode())
         set_state(scope, state)
         status = 0
         if scope["method"] == "HEAD":
@@ -75,38 +82,77 @@ def observe_requests(
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                allowed = () if state.allowance is None else state.allowance.headers()
-                message["headers"] = [*message["headers"], *more, *allowed]
+                message["headers"] = [*message["headers"], *headers_beside(state)]
             await send(message)
 
         try:
-            check_head(scope, headers)
+            check_head(state, scope["http_version"])
             await _dispatch(straight.get(route, app), found, scope, receive, noting)
         except Exception as error:
-            problem = as_problem(error)
-            if problem is None and _lost_its_account(state):
-                problem = unauthorized()
-            if problem is None:
-                log.exception("failed", route=route, request_id=more[0][1].decode())
-                problem = internal_error()
-            fields["reason"] = problem.violations[0].type
+            problem = problem_of(error, state, log)
             if status == 0:
                 await answer(noting, problem)
         finally:
-            seconds = perf_counter() - started
-            service.figures.count(route, int(status), seconds, fields)
-            log.info(
-                "request",
-                method=scope["method"],
-                route=route,
-                status=int(status),
-                ms=round(seconds * 1000, 3),
-                request_id=more[0][1].decode(),
-                peer=client[0] if (client := scope.get("client")) else None,
-                **fields,
-            )
+            client = scope.get("client")
+            note(state, int(status), started, client[0] if client else None, log)
 
     return handle
+
+
+def first_of_each(sent: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Of several headers of one name the first counts."""
+    return dict(reversed(sent))
+
+
+def begin(
+    service: Service,
+    method: str,
+    path: str,
+    query: bytes,
+    route: str,
+    sent: Sequence[tuple[bytes, bytes]],
+    headers: dict[bytes, bytes],
+) -> RequestState:
+    """What is known of a request once its head is here."""
+    named = [(REQUEST_ID, request_id(headers))]
+    return RequestState(service, method, path, query, route, sent, headers, named, {})
+
+
+def headers_beside(state: RequestState) -> list[tuple[bytes, bytes]]:
+    """What the answer says beside what its handler says."""
+    if state.allowance is None:
+        return state.answer_headers
+    return [*state.answer_headers, *state.allowance.headers()]
+
+
+def problem_of(error: Exception, state: RequestState, log: FilteringBoundLogger) -> Problem:
+    """What a request is answered that ended with `error`; a fault of ours is logged."""
+    problem = as_problem(error)
+    if problem is None and _lost_its_account(state):
+        problem = unauthorized()
+    if problem is None:
+        log.exception("failed", route=state.route, request_id=state.request_id.decode())
+        problem = internal_error()
+    state.log["reason"] = problem.violations[0].type
+    return problem
+
+
+def note(
+    state: RequestState, status: int, started: float, peer: str | None, log: FilteringBoundLogger
+) -> None:
+    """Counts and logs a request whose answer is on its way."""
+    seconds = perf_counter() - started
+    state.service.figures.count(state.route, status, seconds, state.log)
+    log.info(
+        "request",
+        method=state.method,
+        route=state.route,
+        status=status,
+        ms=round(seconds * 1000, 3),
+        request_id=state.request_id.decode(),
+        peer=peer,
+        **state.log,
+    )
 
 
 def _lost_its_account(state: RequestState) -> bool:
@@ -161,17 +207,18 @@ def request_id(headers: Mapping[bytes, bytes]) -> bytes:
     return b"%024x" % getrandbits(_RANDOM_BITS)
 
 
-def check_head(scope: HTTPScope, headers: Mapping[bytes, bytes]) -> None:
+def check_head(state: RequestState, http_version: str) -> None:
     """Raises `Problem` 400 for a head whose meaning differs from reader to reader."""
-    if b"host" not in headers and scope["http_version"] == "1.1":
+    headers = state.headers
+    if b"host" not in headers and http_version == "1.1":
         raise malformed_head("host", "a request of HTTP/1.1 names its host")
     coding = headers.get(b"transfer-encoding")
     if coding is not None and coding.strip().lower() != b"chunked":
         message = "send the body as it is or `chunked`, in no other coding"
         raise malformed_head("transfer-encoding", message)
-    if len(headers) == len(sent := [*scope["headers"]]):
+    if len(headers) == len(state.sent):
         return
-    names = [name for name, _ in sent]
+    names = [name for name, _ in state.sent]
     for name in _ONCE:
         if names.count(name) > 1:
             raise malformed_head(name.decode(), "this header may be sent once")
@@ -214,7 +261,7 @@ def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
     return find
 
 
-def plain(path: str) -> str:
+def described_path(path: str) -> str:
     """A path as it is described, without the types of its parameters."""
     return path.replace(":str}", "}")
 
@@ -247,7 +294,7 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
     the path has one, percent-encoded, and give the JSON of their usual status. Other methods of
     these paths are for `app`."""
     handlers = {
-        (plain(path), method): (route, route.fn)
+        (described_path(path), method): (route, route.fn)
         for route in routes
         for path in route.paths
         for method in route.http_methods
@@ -255,14 +302,14 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == ScopeType.HTTP
-        request = StraightRequest(scope, receive)
+        request = StraightRequest(state_of(scope), receive)
         found = handlers.get((request.known.route, scope["method"]))
         if found is None:
             await app(scope, receive, send)
             return
         handler, answer_of = found
-        if wait := authorize_scope(request.scope, handler):
-            await await_turn(request.scope, handler, wait)
+        if wait := let_in(request.known, handler):
+            await await_turn(request.known, handler, wait)
         ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]
         body: bytes = await answer_of(request, *ids)
         await _send(send, handler.status_code, body)

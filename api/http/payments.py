@@ -159,9 +159,9 @@ RawId = Annotated[
 async def create_payment(request: Request) -> bytes:
     engine = request.engine
     admit(engine)
-    body = await read_json_bytes(request.scope, request.receive)
+    body = await read_json_bytes(request)
     arrived = engine.clock()
-    repeat_key = idempotency_key(request.scope)
+    repeat_key = idempotency_key(request.known)
     if repeat_key is None:
         return await _create(request, None, body, arrived)
     async with turn_of(request, repeat_key):
@@ -213,7 +213,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     engine, account = request.engine, request.key.account
     payment_id = _payment_id(raw_id)
     admit(engine)
-    body = await read_json_bytes(request.scope, request.receive)
+    body = await read_json_bytes(request)
     arrived = engine.clock()
     sent = read_update(body, arrived, engine.active[account].limits)
     if not isinstance(sent, Update):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,20 +41,30 @@ class Service:
 class RequestState:
     """What is known of one request on its way.
 
-    `route` is its path as it is described, `headers` the first of each name. `answer_headers` join
-    those of the answer. `log` joins the request's log line and holds no personal data and no key.
+    `path` is as it was sent, `route` as it is described; `sent` are all headers, their names in lower
+    case, `headers` the first of each name. `answer_headers` join those of the answer, the first of
+    them the request's id. `log` joins the request's log line and holds no personal data and no key.
     `key` and `allowance` are None until authentication, and where no key is needed. `late` says
     that the body's time is over.
     """
 
     service: Service
+    method: str
+    path: str
+    query: bytes
     route: str
+    sent: Sequence[tuple[bytes, bytes]]
     headers: dict[bytes, bytes]
     answer_headers: list[tuple[bytes, bytes]]
     log: dict[str, Any]
     key: ApiKey | None = None
     allowance: Allowance | None = None
     late: bool = False
+
+    @property
+    def request_id(self) -> bytes:
+        """What the request is named in its answer and its log line."""
+        return self.answer_headers[0][1]
 
 
 def state_of(scope: Scope) -> RequestState:
@@ -82,6 +93,7 @@ class Exchange:
     __slots__ = ()
 
     scope: HTTPScope
+    receive: Receive
 
     @property
     def known(self) -> RequestState:
@@ -151,11 +163,10 @@ class StraightRequest(Exchange):
     """A request that goes past the framework, with all of a `Request` that payments' handlers use:
     to make the framework's own takes longer than to read a payment."""
 
-    __slots__ = ("known", "receive", "scope")
+    __slots__ = ("known", "receive")
 
     known: RequestState
 
-    def __init__(self, scope: HTTPScope, receive: Receive) -> None:
-        self.scope = scope
+    def __init__(self, known: RequestState, receive: Receive) -> None:
+        self.known = known
         self.receive = receive
-        self.known = state_of(scope)

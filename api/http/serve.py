@@ -19,11 +19,12 @@ from litestar.types import ASGIApp
 from structlog import get_logger
 
 from tollkeeper.api.console.application import console_alone
-from tollkeeper.api.http.app import create_admin_app, create_app
+from tollkeeper.api.http.app import create_admin_app, public_app, service_of
 from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
+from tollkeeper.api.http.plain import PlainPayments
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.api.http.threads import YieldingThreads
 from tollkeeper.engine.instants import HOUR
@@ -97,9 +98,12 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             engine.key_uses = read_key_uses(engine.folder)
             keep_lateness(engine.folder, engine.windows.late)
             figures = Figures()
-            app = create_app(engine, settings, search, jobs, figures, openid)
+            service = service_of(engine, settings, search, jobs, figures, openid)
+            app = public_app(service)
+            # A collector is told of each request by what is around the application.
+            payments = PlainPayments(service) if settings.telemetry is None else None
             async with telemetry_of(engine, settings, figures) as wrapped:
-                server = Server(configuration(wrapped(app), settings))
+                server = Server(configuration(wrapped(app), settings, payments))
                 stop_by_signals(server, search)
                 async with (
                     _beside_server(create_admin_app(engine, settings, figures), settings, admin),
@@ -298,12 +302,16 @@ class Server(uvicorn.Server):
         yield
 
 
-def configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+def configuration(
+    app: ASGIApp, settings: Settings, payments: PlainPayments | None = None
+) -> uvicorn.Config:
+    """How an application is served; `payments` are answered past it where they are plain."""
     connection = partial(
         Connection,
         heads=Heads(settings.heads_per_address),
         head_bytes=settings.head_bytes,
         body_seconds=settings.body_seconds,
+        payments=payments,
     )
     return uvicorn.Config(
         app,

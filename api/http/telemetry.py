@@ -112,7 +112,7 @@ def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIAp
                 durations.record(perf_counter() - started, kept)
                 span.update_name(f"{method} {state.route}")
                 span.set_attributes(kept)
-                span.set_attribute("toll.request_id", state.answer_headers[0][1].decode())
+                span.set_attribute("toll.request_id", state.request_id.decode())
                 for name, value in state.log.items():
                     if value is not None:
                         span.set_attribute(f"toll.{name}", value)

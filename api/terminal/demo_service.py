@@ -18,8 +18,9 @@ import httpx
 import uvicorn
 import uvloop
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.logs import logging_to
+from tollkeeper.api.http.plain import PlainPayments
 from tollkeeper.api.http.serve import (
     Server,
     configuration,
@@ -128,7 +129,8 @@ async def _serve(
     key = await _furnish(engine)
     async with searching(engine.source) as search, open_jobs() as jobs:
         engine.run_in_worker = jobs.run_in_worker
-        server = Server(configuration(create_app(engine, settings, search, jobs), settings))
+        service = service_of(engine, settings, search, jobs)
+        server = Server(configuration(public_app(service), settings, PlainPayments(service)))
         stop_by_signals(server, search)
         async with run_background(engine, unwatched, server):
             await engine.ready.wait()

@@ -1,0 +1,226 @@
+"""A plain request for a payment is answered from its connection's bytes: the one way past ASGI.
+
+Plain is what nearly all of a shop's requests are: to create or to update a payment, whole with the
+last of its bytes, of a length known beforehand, on a connection that stays open and has nothing else
+to answer. All else takes the ordinary way (`observed.py`). Both ways are made of the same functions
+and answer byte for byte alike; this one has no scope, no messages and no task, which together take
+longer than a payment (docs/performance.md, "A whole request").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final, NamedTuple, Protocol
+
+from litestar.handlers import HTTPRouteHandler
+from litestar.types import HTTPReceiveMessage
+from structlog import get_logger
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
+
+from tollkeeper.api.http.authentication import await_turn, let_in
+from tollkeeper.api.http.errors import JSON, error_body
+from tollkeeper.api.http.logs import request_log
+from tollkeeper.api.http.observed import (
+    begin,
+    check_head,
+    described_path,
+    headers_beside,
+    note,
+    problem_of,
+)
+from tollkeeper.api.http.payments import create_payment, update_payment
+from tollkeeper.api.http.request import Exchange, RequestState, Service
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+_CREATE: Final = b"/v1/payments"
+_update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
+_LENGTH: Final = b"content-length"
+_NOT_PLAIN: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
+CLOSE: Final = (b"connection", b"close")
+
+
+class PlainOperation(NamedTuple):
+    """What a plain request asks for: its handler, its path as it is described, and the ids in it as
+    they were sent."""
+
+    handler: HTTPRouteHandler
+    method: str
+    route: str
+    ids: tuple[str, ...]
+
+
+class PlainConnection(Protocol):
+    """What a plain request needs of the connection that it came over."""
+
+    transport: asyncio.Transport
+    server_state: ServerState
+    client: tuple[str, int] | None
+
+    def on_response_complete(self) -> None:
+        """The next request may be answered."""
+        ...
+
+
+class PlainPayments:
+    """Finds and begins the plain requests of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._log = request_log()
+        self._create, self._update = map(_operation, (create_payment, update_payment))
+
+    def find(
+        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes]
+    ) -> PlainOperation | None:
+        """What a request asks for whose head is here; None where it can't be a plain one."""
+        if _LENGTH not in headers or not _NOT_PLAIN.isdisjoint(headers):
+            return None
+        if method == b"POST" and target == _CREATE:
+            return self._create
+        if method == b"PATCH" and (found := _update(target)):
+            return self._update._replace(ids=(found[1].decode("ascii"),))
+        return None
+
+    def begin(
+        self,
+        operation: PlainOperation,
+        target: bytes,
+        sent: Headers,
+        headers: dict[bytes, bytes],
+        body: bytes,
+        connection: PlainConnection,
+    ) -> PlainRequest:
+        """The request, which is whole: it is answered once it is started."""
+        _, method, route, _ = operation
+        path = target.decode("ascii")
+        known = begin(self._service, method, path, b"", route, sent, headers)
+        return PlainRequest(operation, known, body, connection, self._log)
+
+
+def _operation(handler: HTTPRouteHandler) -> PlainOperation:
+    [path], [method] = handler.paths, handler.http_methods
+    return PlainOperation(handler, method, described_path(path), ())
+
+
+class PlainRequest(Exchange):
+    """A request that came whole, and its answer.
+
+    Its connection knows it as it knows uvicorn's cycle of a request and an answer, and the server as
+    one of the tasks that it waits for. Its steps run at once until one of them has to wait, for the
+    journal as a rule, and go on in that future's callback.
+    """
+
+    __slots__ = (
+        "_body", "_connection", "_log", "_operation", "_steps", "_waits_for",
+        "disconnected", "keep_alive", "known", "response_complete",
+    )  # fmt: skip
+
+    known: RequestState
+    more_body = False
+
+    def __init__(
+        self,
+        operation: PlainOperation,
+        known: RequestState,
+        body: bytes,
+        connection: PlainConnection,
+        log: Any,
+    ) -> None:
+        self.known = known
+        self.keep_alive = True
+        self.disconnected = self.response_complete = False
+        self._operation = operation
+        self._body = body
+        self._connection = connection
+        self._log = log
+        self._waits_for: asyncio.Future[Any] | None = None
+
+    @property
+    def message_event(self) -> PlainRequest:
+        """Told that the client has left, for which nobody waits."""
+        return self
+
+    def set(self) -> None:
+        """See `message_event`."""
+
+    def start(self) -> None:
+        """Answers the request."""
+        self._steps = self._answer()
+        self._connection.server_state.tasks.add(self)  # type: ignore[arg-type]
+        self._step()
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - a task's signature
+        """Waits no longer, unless for the journal."""
+        return self._waits_for is not None and self._waits_for.cancel()
+
+    async def receive(self) -> HTTPReceiveMessage:
+        """The body, as an application gets it."""
+        return {"type": "http.request", "body": self._body, "more_body": False}
+
+    def _step(self, _done: object = None) -> None:
+        try:
+            waits_for = self._steps.send(None)
+        except StopIteration:
+            pass
+        except BaseException as error:
+            get_logger().error("failed", exc_info=error)
+            self._connection.transport.close()
+        else:
+            self._waits_for = waits_for
+            waits_for.add_done_callback(self._step)
+            return
+        self._connection.server_state.tasks.discard(self)
+
+    async def _answer(self) -> None:
+        started, known = perf_counter(), self.known
+        handler, _, _, ids = self._operation
+        headers: Headers = ()
+        try:
+            check_head(known, "1.1")
+            if wait := let_in(known, handler):
+                await await_turn(known, handler, wait)
+            status, body = handler.status_code, await handler.fn(self, *ids)
+        except Exception as error:
+            problem = problem_of(error, known, self._log)
+            status, headers, body = problem.status, problem.headers, error_body(problem.violations)
+        self._send(status, headers, body)
+        client = self._connection.client
+        note(known, int(status), started, client[0] if client else None, self._log)
+
+    def _send(self, status: int, headers: Headers, body: bytes) -> None:
+        if self.disconnected:
+            return
+        said = [
+            *self._connection.server_state.default_headers,
+            (b"content-type", JSON),
+            (_LENGTH, b"%d" % len(body)),
+            *headers,
+            *headers_beside(self.known),
+        ]
+        if CLOSE in said:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            said.append(CLOSE)
+        transport = self._connection.transport
+        transport.write(whole_answer(status, said, body))
+        self.response_complete = True
+        if not self.keep_alive:
+            transport.close()
+        self._connection.on_response_complete()
+
+
+def whole_answer(status: int, headers: Headers, body: bytes) -> bytes:
+    """An answer as it goes over the wire. Raises `RuntimeError` for a header with a line break."""
+    parts = [STATUS_LINE[status]]
+    for name, value in headers:
+        parts += (name, b": ", value, b"\r\n")
+    lines = b"".join(parts)
+    # Counted, as `in` first tries what it looks for as a number, which takes longer than all else here.
+    if not lines.count(b"\n") == lines.count(b"\r") == len(headers) + 1:
+        raise RuntimeError("a header has a line break")
+    return b"".join((lines, b"\r\n", body))

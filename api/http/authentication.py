@@ -23,7 +23,7 @@ from tollkeeper.api.http.errors import (
 from tollkeeper.api.http.request import Exchange, RequestState, state_of
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
-from tollkeeper.engine.registry.keys import authenticate
+from tollkeeper.engine.registry.keys import find_good, hash_key
 from tollkeeper.engine.registry.scopes import NarrowScope
 from tollkeeper.engine.registry.state import ApiKey
 
@@ -60,9 +60,9 @@ def let_in(known: RequestState, route: BaseRouteHandler) -> float:
         wait = known.allowance.wait
         if needed == "personal:read":
             engine = known.service.engine
-            engine.accesses.note(key, known.path, engine.clock())
-        if known.query:
-            _check_query(known.query, route.opt["query"])
+            engine.accesses.note(key, known.head.path, engine.clock())
+        if known.head.query:
+            _check_query(known.head.query, route.opt["query"])
     return wait
 
 
@@ -119,18 +119,21 @@ def key_of_request(known: RequestState) -> ApiKey:
 
     Raises `Problem` 401 without a good one, 403 while its account is suspended.
     """
-    presented = presented_key(known)
+    head = known.head
+    if head.key_hash is None:
+        head.key_hash = hash_key(presented_key(known))
     engine = known.service.engine
     state, now = engine.state, engine.clock()
-    key = authenticate(state, presented, now)
+    key = find_good(state, head.key_hash, now)
     if key is None:
-        found = engine.sessions.find(state, presented, now)
+        found = engine.sessions.find(state, presented_key(known), now)
         if found is None:
             raise unauthorized()
         _, key = found
     engine.key_uses[key.id] = now
     account = state.accounts[key.account]
-    known.log.update(account=account.name, key=key.id)
+    known.log["account"] = account.name
+    known.log["key"] = key.id
     known.key = key
     if account.suspended_at is not None:
         raise suspended()
@@ -139,7 +142,7 @@ def key_of_request(known: RequestState) -> ApiKey:
 
 def presented_key(known: RequestState) -> str:
     """The key or session that is sent. Raises `Problem` 401 where there is none."""
-    value = known.headers.get(b"authorization")
+    value = known.head.headers.get(b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
         raise unauthorized()
     return value[7:].strip().decode("latin-1")

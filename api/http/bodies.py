@@ -51,7 +51,7 @@ _RULES = rules_at(0, DEFAULT_LIMITS)
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first header of that lower-case name."""
-    return state_of(scope).headers.get(name)
+    return state_of(scope).head.headers.get(name)
 
 
 async def read_json(request: Exchange, type_: type[T]) -> T:
@@ -72,7 +72,7 @@ async def read_json_bytes(request: Exchange) -> bytes:
     Raises as `read_body`, and `Problem` 415 and 422.
     """
     known = request.known
-    said = known.headers.get(b"content-type")
+    said = known.head.headers.get(b"content-type")
     if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the body as `application/json`")
     body = await read_body(known, request.receive, known.service.settings.body_bytes)
@@ -95,10 +95,11 @@ async def read_body(known: RequestState, receive: Receive, limit: int) -> bytes:
     Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when the connection
     says that it is late (`connection.py`), 400 when the client left.
     """
-    coding = known.headers.get(b"content-encoding")
+    headers = known.head.headers
+    coding = headers.get(b"content-encoding")
     if coding and coding.strip().lower() != b"identity":
         raise unsupported("content-encoding", "send the body as it is, in no content coding")
-    declared = known.headers.get(b"content-length")
+    declared = headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
     chunks: list[bytes] = []
@@ -145,10 +146,10 @@ _KEY = re.compile(rb"[\x20-\x7e]+")
 def idempotency_key(known: RequestState) -> str | None:
     """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable
     ASCII."""
-    value = known.headers.get(_KEY_HEADER)
+    value = known.head.headers.get(_KEY_HEADER)
     if value is None:
         return None
-    if sum(name == _KEY_HEADER for name, _ in known.sent) > 1:
+    if known.head.names.count(_KEY_HEADER) > 1:
         raise _key_problem("invalid_value", "a request has one idempotency key")
     if not value:
         raise _key_problem("invalid_value", "an idempotency key must not be empty")
@@ -191,6 +192,7 @@ def _key_problem(type_: ViolationType, message: str) -> Problem:
 
 def _digest(request: Exchange, body: bytes) -> bytes:
     """SHA-256 of method, path and body."""
-    digest = hashlib.sha256(f"{request.known.method} {request.known.path}\n".encode())
+    head = request.known.head
+    digest = hashlib.sha256(f"{head.method} {head.path}\n".encode())
     digest.update(body)
     return digest.digest()

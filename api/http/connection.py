@@ -19,12 +19,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
-from tollkeeper.api.http.observed import REQUEST_ID, first_of_each, request_id
+from tollkeeper.api.http.observed import REQUEST_ID, request_id
 from tollkeeper.api.http.plain import (
     CLOSE,
-    PlainOperation,
+    PlainHead,
     PlainPayments,
     PlainRequest,
+    known_again,
     whole_answer,
 )
 from tollkeeper.api.http.request import has_state, state_of
@@ -213,10 +214,11 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._heads = heads
         self._payments = payments
-        # A request that is plain as far as it has arrived, its headers and its body.
-        self._plain: PlainOperation | None = None
-        self._first_headers: dict[bytes, bytes] = {}
+        # A request that is plain as far as it has arrived, and its body.
+        self._plain: PlainHead | None = None
         self._body = b""
+        # The head of the first that was plain and had nothing before or behind it.
+        self._known: PlainHead | None = None
         # One that is whole, and answered once all else that came with it was looked at.
         self._whole: PlainRequest | None = None
         self._address = ""
@@ -277,15 +279,30 @@ class Connection(HttpToolsProtocol):
             if self._unread > _MOST_UNREAD:
                 self.transport.close()
             return
+        if self._known is not None and self._takes_plain() and not self._arrived:
+            body = self._known.body_of(data)
+            if body is not None:
+                self._is_here()
+                self._unset_keepalive_if_required()
+                self._begin_plain(self._known, body)
+                self._start_whole()
+                return
         self._arrived += len(data)
+        is_first = self._arrived == len(data) and self._known is None
         super().data_received(data)
         if self._plain is not None:
             # Whatever is late or too much of the rest is for the ordinary way to see.
             self._begin_cycle()
+        elif is_first and self._whole is not None:
+            self._known = known_again(self._whole.plain, data)
         self._look_at_rest()
         if self._whole is not None:
-            whole, self._whole = self._whole, None
-            whole.start()
+            self._start_whole()
+
+    def _start_whole(self) -> None:
+        assert self._whole is not None
+        whole, self._whole = self._whole, None
+        whole.start()
 
     def _look_at_rest(self) -> None:
         if self.transport.is_closing() or self._unread is not None:
@@ -319,16 +336,26 @@ class Connection(HttpToolsProtocol):
         if self._plain is None:
             self._begin_cycle()
 
-    def _find_plain(self) -> PlainOperation | None:
+    def _find_plain(self) -> PlainHead | None:
         """What the request whose head is here asks for, if it is a plain one as far as that tells."""
-        if self._payments is None or self.flow.write_paused:
+        if (
+            self._payments is None
+            or not self._takes_plain()
+            or self.parser.get_http_version() != "1.1"
+            or not self.parser.should_keep_alive()
+        ):
             return None
-        if self.cycle is not None and not self.cycle.response_complete:
-            return None
-        if self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive():
-            return None
-        self._first_headers = first_of_each(self.headers)
-        return self._payments.find(self.parser.get_method(), self.url, self._first_headers)
+        return self._payments.find(self.parser.get_method(), self.url, self.headers)
+
+    def _takes_plain(self) -> bool:
+        """Whether nothing is to be answered before, and the client takes what it is answered."""
+        before = self.cycle
+        return (before is None or before.response_complete) and not self.flow.write_paused
+
+    def _begin_plain(self, plain: PlainHead, body: bytes) -> None:
+        assert self._payments is not None
+        self._whole = PlainRequest(self._payments, plain, body, self)
+        self.cycle = cast("RequestResponseCycle", self._whole)
 
     def _begin_cycle(self) -> None:
         """The ordinary way: an application is given the request, and its body as it arrives."""
@@ -387,15 +414,11 @@ class Connection(HttpToolsProtocol):
             self._body += body
 
     def on_message_complete(self) -> None:
-        if self._plain is None or self._payments is None:
+        if self._plain is None:
             super().on_message_complete()
         else:
-            body, self._body = self._body, b""
-            self._whole = self._payments.begin(
-                self._plain, self.url, self.headers, self._first_headers, body, self
-            )
-            self._plain = None
-            self.cycle = cast("RequestResponseCycle", self._whole)
+            self._begin_plain(self._plain, self._body)
+            self._plain, self._body = None, b""
         self._in_body = False
         self._arrived = 0
         self._is_here()

@@ -31,6 +31,7 @@ from tollkeeper.api.http.errors import (
 )
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.request import (
+    Head,
     RequestState,
     Service,
     StraightRequest,
@@ -69,9 +70,8 @@ def observe_requests(
         found = find(path)
         route = NOWHERE if found is None else found.path
         sent = [*scope["headers"]]
-        headers = first_of_each(sent)
-        query, method = scope["query_string"], scope["method"]
-        state = begin(service, method, path, query, route, sent, headers)
+        version, query = scope["http_version"], scope["query_string"]
+        state = begin(service, head_of(scope["method"], path, query, version, route, sent))
         asked_by.set(state.request_id.decode())
         set_state(scope, state)
         status = 0
@@ -86,7 +86,7 @@ def observe_requests(
             await send(message)
 
         try:
-            check_head(state, scope["http_version"])
+            check_head(state.head)
             await _dispatch(straight.get(route, app), found, scope, receive, noting)
         except Exception as error:
             problem = problem_of(error, state, log)
@@ -99,23 +99,23 @@ def observe_requests(
     return handle
 
 
-def first_of_each(sent: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Of several headers of one name the first counts."""
-    return dict(reversed(sent))
-
-
-def begin(
-    service: Service,
+def head_of(
     method: str,
     path: str,
     query: bytes,
+    version: str,
     route: str,
     sent: Sequence[tuple[bytes, bytes]],
-    headers: dict[bytes, bytes],
-) -> RequestState:
+) -> Head:
+    """A head whose headers are `sent`, their names in lower case; of several of one name the first
+    counts."""
+    names = tuple(name for name, _ in sent)
+    return Head(method, path, query, version, route, names, dict(reversed(sent)))
+
+
+def begin(service: Service, head: Head) -> RequestState:
     """What is known of a request once its head is here."""
-    named = [(REQUEST_ID, request_id(headers))]
-    return RequestState(service, method, path, query, route, sent, headers, named, {})
+    return RequestState(service, head, [(REQUEST_ID, request_id(head.headers))], {})
 
 
 def headers_beside(state: RequestState) -> list[tuple[bytes, bytes]]:
@@ -131,7 +131,7 @@ def problem_of(error: Exception, state: RequestState, log: FilteringBoundLogger)
     if problem is None and _lost_its_account(state):
         problem = unauthorized()
     if problem is None:
-        log.exception("failed", route=state.route, request_id=state.request_id.decode())
+        log.exception("failed", route=state.head.route, request_id=state.request_id.decode())
         problem = internal_error()
     state.log["reason"] = problem.violations[0].type
     return problem
@@ -142,11 +142,12 @@ def note(
 ) -> None:
     """Counts and logs a request whose answer is on its way."""
     seconds = perf_counter() - started
-    state.service.figures.count(state.route, status, seconds, state.log)
+    head = state.head
+    state.service.figures.count(head.route, status, seconds, state.log)
     log.info(
         "request",
-        method=state.method,
-        route=state.route,
+        method=head.method,
+        route=head.route,
         status=status,
         ms=round(seconds * 1000, 3),
         request_id=state.request_id.decode(),
@@ -207,20 +208,19 @@ def request_id(headers: Mapping[bytes, bytes]) -> bytes:
     return b"%024x" % getrandbits(_RANDOM_BITS)
 
 
-def check_head(state: RequestState, http_version: str) -> None:
+def check_head(head: Head) -> None:
     """Raises `Problem` 400 for a head whose meaning differs from reader to reader."""
-    headers = state.headers
-    if b"host" not in headers and http_version == "1.1":
+    headers = head.headers
+    if b"host" not in headers and head.version == "1.1":
         raise malformed_head("host", "a request of HTTP/1.1 names its host")
     coding = headers.get(b"transfer-encoding")
     if coding is not None and coding.strip().lower() != b"chunked":
         message = "send the body as it is or `chunked`, in no other coding"
         raise malformed_head("transfer-encoding", message)
-    if len(headers) == len(state.sent):
+    if len(headers) == len(head.names):
         return
-    names = [name for name, _ in state.sent]
     for name in _ONCE:
-        if names.count(name) > 1:
+        if head.names.count(name) > 1:
             raise malformed_head(name.decode(), "this header may be sent once")
 
 
@@ -303,7 +303,7 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == ScopeType.HTTP
         request = StraightRequest(state_of(scope), receive)
-        found = handlers.get((request.known.route, scope["method"]))
+        found = handlers.get((request.known.head.route, scope["method"]))
         if found is None:
             await app(scope, receive, send)
             return

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -28,30 +29,47 @@ from tollkeeper.api.http.observed import (
     begin,
     check_head,
     described_path,
+    head_of,
     headers_beside,
     note,
     problem_of,
 )
 from tollkeeper.api.http.payments import create_payment, update_payment
-from tollkeeper.api.http.request import Exchange, RequestState, Service
+from tollkeeper.api.http.request import Exchange, Head, RequestState, Service
 
-Headers = Sequence[tuple[bytes, bytes]]
+HeaderLines = Sequence[tuple[bytes, bytes]]
 
 _CREATE: Final = b"/v1/payments"
 _update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
 _LENGTH: Final = b"content-length"
+_length = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE).search
+_MOST_DIGITS: Final = 9
 _NOT_PLAIN: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 CLOSE: Final = (b"connection", b"close")
 
 
-class PlainOperation(NamedTuple):
-    """What a plain request asks for: its handler, its path as it is described, and the ids in it as
-    they were sent."""
+class PlainHead(NamedTuple):
+    """The head of a request that may be a plain one: what it asks for, and the id in its path as it
+    was sent.
+
+    A client says the same head again and again, but for the length of the body: its bytes up to that
+    number, and from behind it on, where they are to be known again.
+    """
 
     handler: HTTPRouteHandler
-    method: str
-    route: str
     ids: tuple[str, ...]
+    head: Head
+    before: bytes = b""
+    after: bytes = b""
+
+    def body_of(self, request: bytes) -> bytes | None:
+        """The body of a request that has this head, whatever its length; None for any other."""
+        begin = len(self.before)
+        end = request.find(self.after, begin, begin + _MOST_DIGITS + len(self.after))
+        if end < 0 or not request.startswith(self.before):
+            return None
+        length, body = request[begin:end], request[end + len(self.after) :]
+        return body if length.isdigit() and int(length) == len(body) else None
 
 
 class PlainConnection(Protocol):
@@ -67,44 +85,41 @@ class PlainConnection(Protocol):
 
 
 class PlainPayments:
-    """Finds and begins the plain requests of one service."""
+    """Finds the plain requests of one service, and answers them."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
-        self._log = request_log()
-        self._create, self._update = map(_operation, (create_payment, update_payment))
+        self.service = service
+        self.log = request_log()
 
-    def find(
-        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes]
-    ) -> PlainOperation | None:
+    def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
         """What a request asks for whose head is here; None where it can't be a plain one."""
-        if _LENGTH not in headers or not _NOT_PLAIN.isdisjoint(headers):
-            return None
+        ids: tuple[str, ...] = ()
         if method == b"POST" and target == _CREATE:
-            return self._create
-        if method == b"PATCH" and (found := _update(target)):
-            return self._update._replace(ids=(found[1].decode("ascii"),))
+            handler = create_payment
+        elif method == b"PATCH" and (found := _update(target)):
+            handler, ids = update_payment, (found[1].decode("ascii"),)
+        else:
+            return None
+        path, (route,) = target.decode("ascii"), handler.paths
+        head = head_of(method.decode("ascii"), path, b"", "1.1", described_path(route), sent)
+        if _LENGTH not in head.headers or not _NOT_PLAIN.isdisjoint(head.headers):
+            return None
+        return PlainHead(handler, ids, head)
+
+
+def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
+    """A head that was found in the bytes of a whole request, to be known without them taken apart;
+    None where that can't be."""
+    head, blank, body = request.partition(b"\r\n\r\n")
+    length = _length(head + blank)
+    if length is None or int(length[1]) != len(body):
         return None
-
-    def begin(
-        self,
-        operation: PlainOperation,
-        target: bytes,
-        sent: Headers,
-        headers: dict[bytes, bytes],
-        body: bytes,
-        connection: PlainConnection,
-    ) -> PlainRequest:
-        """The request, which is whole: it is answered once it is started."""
-        _, method, route, _ = operation
-        path = target.decode("ascii")
-        known = begin(self._service, method, path, b"", route, sent, headers)
-        return PlainRequest(operation, known, body, connection, self._log)
-
-
-def _operation(handler: HTTPRouteHandler) -> PlainOperation:
-    [path], [method] = handler.paths, handler.http_methods
-    return PlainOperation(handler, method, described_path(path), ())
+    # Its length is that of what comes with it.
+    headers = {name: value for name, value in plain.head.headers.items() if name != _LENGTH}
+    of = replace(plain.head, headers=headers)
+    return plain._replace(
+        head=of, before=length.string[: length.start(1)], after=length.string[length.end(1) :]
+    )
 
 
 class PlainRequest(Exchange):
@@ -116,8 +131,8 @@ class PlainRequest(Exchange):
     """
 
     __slots__ = (
-        "_body", "_connection", "_log", "_operation", "_steps", "_waits_for",
-        "disconnected", "keep_alive", "known", "response_complete",
+        "_body", "_connection", "_payments", "_steps", "_waits_for",
+        "disconnected", "keep_alive", "known", "plain", "response_complete",
     )  # fmt: skip
 
     known: RequestState
@@ -125,19 +140,18 @@ class PlainRequest(Exchange):
 
     def __init__(
         self,
-        operation: PlainOperation,
-        known: RequestState,
+        payments: PlainPayments,
+        plain: PlainHead,
         body: bytes,
         connection: PlainConnection,
-        log: Any,
     ) -> None:
-        self.known = known
+        self.known = begin(payments.service, plain.head)
         self.keep_alive = True
         self.disconnected = self.response_complete = False
-        self._operation = operation
+        self._payments = payments
+        self.plain = plain
         self._body = body
         self._connection = connection
-        self._log = log
         self._waits_for: asyncio.Future[Any] | None = None
 
     @property
@@ -177,22 +191,22 @@ class PlainRequest(Exchange):
         self._connection.server_state.tasks.discard(self)
 
     async def _answer(self) -> None:
-        started, known = perf_counter(), self.known
-        handler, _, _, ids = self._operation
-        headers: Headers = ()
+        started, known, log = perf_counter(), self.known, self._payments.log
+        handler, ids, head, *_ = self.plain
+        headers: HeaderLines = ()
         try:
-            check_head(known, "1.1")
+            check_head(head)
             if wait := let_in(known, handler):
                 await await_turn(known, handler, wait)
             status, body = handler.status_code, await handler.fn(self, *ids)
         except Exception as error:
-            problem = problem_of(error, known, self._log)
+            problem = problem_of(error, known, log)
             status, headers, body = problem.status, problem.headers, error_body(problem.violations)
         self._send(status, headers, body)
         client = self._connection.client
-        note(known, int(status), started, client[0] if client else None, self._log)
+        note(known, int(status), started, client[0] if client else None, log)
 
-    def _send(self, status: int, headers: Headers, body: bytes) -> None:
+    def _send(self, status: int, headers: HeaderLines, body: bytes) -> None:
         if self.disconnected:
             return
         said = [
@@ -214,7 +228,7 @@ class PlainRequest(Exchange):
         self._connection.on_response_complete()
 
 
-def whole_answer(status: int, headers: Headers, body: bytes) -> bytes:
+def whole_answer(status: int, headers: HeaderLines, body: bytes) -> bytes:
     """An answer as it goes over the wire. Raises `RuntimeError` for a header with a line break."""
     parts = [STATUS_LINE[status]]
     for name, value in headers:

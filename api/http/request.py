@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,23 +38,35 @@ class Service:
 
 
 @dataclass(slots=True)
+class Head:
+    """A request's head, or what many of one connection have for one.
+
+    `path` is as it was sent, `route` as it is described. `names` are those of all headers, in lower
+    case, `headers` the first of each. `key_hash` is known once the key was looked at.
+    """
+
+    method: str
+    path: str
+    query: bytes
+    version: str
+    route: str
+    names: tuple[bytes, ...]
+    headers: Mapping[bytes, bytes]
+    key_hash: bytes | None = None
+
+
+@dataclass(slots=True)
 class RequestState:
     """What is known of one request on its way.
 
-    `path` is as it was sent, `route` as it is described; `sent` are all headers, their names in lower
-    case, `headers` the first of each name. `answer_headers` join those of the answer, the first of
-    them the request's id. `log` joins the request's log line and holds no personal data and no key.
+    `answer_headers` join those of the answer, the first of them the request's id. `log` joins the
+    request's log line and holds no personal data and no key.
     `key` and `allowance` are None until authentication, and where no key is needed. `late` says
     that the body's time is over.
     """
 
     service: Service
-    method: str
-    path: str
-    query: bytes
-    route: str
-    sent: Sequence[tuple[bytes, bytes]]
-    headers: dict[bytes, bytes]
+    head: Head
     answer_headers: list[tuple[bytes, bytes]]
     log: dict[str, Any]
     key: ApiKey | None = None
@@ -142,7 +154,7 @@ class Exchange:
     @property
     def route(self) -> str:
         """The request's path as it is described."""
-        return self.known.route
+        return self.known.head.route
 
     @property
     def answer_headers(self) -> list[tuple[bytes, bytes]]:

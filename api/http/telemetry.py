@@ -106,11 +106,11 @@ def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIAp
                 state = state_of(scope)
                 kept: dict[str, str | int] = {
                     "http.request.method": method,
-                    "http.route": state.route,
+                    "http.route": state.head.route,
                     "http.response.status_code": status,
                 }
                 durations.record(perf_counter() - started, kept)
-                span.update_name(f"{method} {state.route}")
+                span.update_name(f"{method} {state.head.route}")
                 span.set_attributes(kept)
                 span.set_attribute("toll.request_id", state.request_id.decode())
                 for name, value in state.log.items():

@@ -66,7 +66,7 @@ def create_key(
         id_ = key[: len(prefix) + _ID_LENGTH]
         if id_ not in account.keys:
             chosen = tuple(scope for scope in KEY_SCOPES if scope in scopes)
-            return key, KeyCreated(id_, _hash(key), chosen, name, expires_at, owner)
+            return key, KeyCreated(id_, hash_key(key), chosen, name, expires_at, owner)
 
 
 def revoke_key(account: Account, id_: str) -> KeyRevoked:
@@ -81,7 +81,11 @@ def revoke_key(account: Account, id_: str) -> KeyRevoked:
 
 def authenticate(state: Configuration, presented: str, now: int) -> ApiKey | None:
     """The key that was presented, if it is valid at `now` (µs), else None."""
-    hash_ = _hash(presented)
+    return find_good(state, hash_key(presented), now)
+
+
+def find_good(state: Configuration, hash_: bytes, now: int) -> ApiKey | None:
+    """The key of that hash, if it is valid at `now` (µs), else None."""
     key = state.keys.get(hash_)
     # The look-up sees only hashes; the final comparison takes constant time.
     if key is None or not hmac.compare_digest(key.hash, hash_):
@@ -103,7 +107,8 @@ def _check_scopes(scopes: Sequence[str]) -> list[Violation]:
     return [Violation("key.scopes", "invalid_value", message)]
 
 
-def _hash(key: str) -> bytes:
+def hash_key(key: str) -> bytes:
+    """What is kept of a key."""
     hashed = _SHA256.copy()
     hashed.update(key.encode(errors="surrogatepass"))
     return hashed.digest()

@@ -107,6 +107,8 @@ async def payment_transitions(
     engine: Engine, active: ActivePrograms, facts: Facts
 ) -> tuple[Transition, ...]:
     """The monitors' transitions at a payment that windows count already, with its decision."""
+    if not active.events:
+        return ()
     loaded = choose_event_type(active, BUILT_IN_EVENT, facts.timestamp)
     if loaded is None or not loaded.monitors:
         return ()

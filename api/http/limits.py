@@ -51,10 +51,11 @@ class Allowance(NamedTuple):
     wait: float
 
     def headers(self) -> list[tuple[bytes, bytes]]:
+        limit, remaining, reset, _ = self
         return [
-            (b"ratelimit-limit", b"%d" % self.limit),
-            (b"ratelimit-remaining", b"%d" % self.remaining),
-            (b"ratelimit-reset", b"%d" % self.reset),
+            (b"ratelimit-limit", b"%d" % limit),
+            (b"ratelimit-remaining", b"%d" % remaining),
+            (b"ratelimit-reset", b"%d" % reset),
         ]
 
 

@@ -28,6 +28,8 @@ SCORECARD_NAME = "bot_behaviour"
 
 VersionId: TypeAlias = tuple[ProgramKind, str, int]
 """The kind, name and number of a stored version."""
+Asked: TypeAlias = tuple[str | None, bool]
+"""The rule that a payment asks for, and whether it asks for a recommendation."""
 Loaded: TypeAlias = LoadedRule | LoadedScorecard | LoadedEventType
 
 
@@ -50,7 +52,9 @@ class Shadow(NamedTuple):
 class ActivePrograms:
     """An immutable snapshot of what is active in one account; a request uses one from start to end.
 
-    `rules` are the loaded versions that can decide a payment, by name and version.
+    `rules` are the loaded versions that can decide a payment, by name and version. `chosen` are the
+    programs of payments that ask alike (`Asked`), where neither the payment nor the time says which
+    version decides.
     """
 
     account: Account
@@ -61,6 +65,7 @@ class ActivePrograms:
     rules: Mapping[tuple[str, int], LoadedRule] = field(default_factory=dict)
     events: Mapping[tuple[str, int], LoadedEventType] = field(default_factory=dict)
     shadows: tuple[Shadow, ...] = ()
+    chosen: dict[Asked, Programs] = field(init=False, default_factory=dict, compare=False)
 
     def compiled(self) -> dict[VersionId, Loaded]:
         """All loaded versions by their ids, the shadows' included."""
@@ -89,10 +94,26 @@ def choose_event_type(active: ActivePrograms, name: str, at: int) -> LoadedEvent
 
 def choose_programs(active: ActivePrograms, payment: Payment, at: int) -> Programs:
     """The programs that decide a payment at `at` (µs): none unless it asks for an analysis."""
-    rule = choose_rule(active, payment, at)
+    name = rule_name(active, payment)
     recommends = payment.analyze is not None and payment.analyze.bot_behaviour is True
-    scored = recommends or rule is not None
-    return Programs(choose_scorecard(active, payment, at) if scored else None, rule, recommends)
+    found = active.chosen.get((name, recommends))
+    if found is not None:
+        return found
+    rule = choose_rule(active, payment, at)
+    scorecard = choose_scorecard(active, payment, at) if recommends or rule is not None else None
+    programs = Programs(scorecard, rule, recommends)
+    # Were any name kept, whoever makes names up would fill the memory.
+    if (name is None or rule is not None) and _is_the_same_for_all(active, name):
+        active.chosen[name, recommends] = programs
+    return programs
+
+
+def _is_the_same_for_all(active: ActivePrograms, rule: str | None) -> bool:
+    """Whether all payments that ask for the rule get one version of it and one scorecard, now and
+    later."""
+    files = active.account.files
+    lineages = files.get(("scorecard", SCORECARD_NAME)), files.get(("rule", rule or ""))
+    return all(each is None or (each.rollout is None and each.until is None) for each in lineages)
 
 
 def choose_rule(active: ActivePrograms, payment: Payment, at: int) -> LoadedRule | None:

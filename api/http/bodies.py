@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from litestar import Request
-from litestar.types import Receive, Scope
+from litestar.types import Scope
 
 from tollkeeper.api.http.errors import (
     JSON,
@@ -75,26 +75,27 @@ async def read_json_bytes(request: Exchange) -> bytes:
     said = known.head.headers.get(b"content-type")
     if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the body as `application/json`")
-    body = await read_body(known, request.receive, known.service.settings.body_bytes)
+    body = await read_body(request, known.service.settings.body_bytes)
     if may_repeat_members(body) and (found := repeated_members(body)):
         raise invalid([Violation(place, "malformed_json", _TWICE) for place in found[:MAX_LISTED]])
     return body
 
 
-async def read_text(request: AnyRequest) -> bytes:
+async def read_text(request: Exchange) -> bytes:
     """The text of a rule file, which is the parser's to judge. Raises as `read_json_bytes`."""
     said = header(request.scope, b"content-type")
     if said and not _TEXT.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the text as `text/plain`")
-    return await read_body(state_of(request.scope), request.receive, _MAX_TEXT)
+    return await read_body(request, _MAX_TEXT)
 
 
-async def read_body(known: RequestState, receive: Receive, limit: int) -> bytes:
+async def read_body(request: Exchange, limit: int) -> bytes:
     """The whole body, at most `limit` bytes.
 
     Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when the connection
     says that it is late (`connection.py`), 400 when the client left.
     """
+    known, receive = request.known, request.receive
     headers = known.head.headers
     coding = headers.get(b"content-encoding")
     if coding and coding.strip().lower() != b"identity":

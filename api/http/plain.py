@@ -23,7 +23,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.authentication import await_turn, let_in
-from tollkeeper.api.http.errors import JSON, error_body
+from tollkeeper.api.http.errors import JSON, Problem, error_body
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.observed import (
     begin,
@@ -103,6 +103,10 @@ class PlainPayments:
         path, (route,) = target.decode("ascii"), handler.paths
         head = head_of(method.decode("ascii"), path, b"", "1.1", described_path(route), sent)
         if _LENGTH not in head.headers or not _NOT_PLAIN.isdisjoint(head.headers):
+            return None
+        try:
+            check_head(head)
+        except Problem:
             return None
         return PlainHead(handler, ids, head)
 
@@ -192,10 +196,9 @@ class PlainRequest(Exchange):
 
     async def _answer(self) -> None:
         started, known, log = perf_counter(), self.known, self._payments.log
-        handler, ids, head, *_ = self.plain
+        handler, ids, *_ = self.plain
         headers: HeaderLines = ()
         try:
-            check_head(head)
             if wait := let_in(known, handler):
                 await await_turn(known, handler, wait)
             status, body = handler.status_code, await handler.fn(self, *ids)
@@ -230,11 +233,8 @@ class PlainRequest(Exchange):
 
 def whole_answer(status: int, headers: HeaderLines, body: bytes) -> bytes:
     """An answer as it goes over the wire. Raises `RuntimeError` for a header with a line break."""
-    parts = [STATUS_LINE[status]]
-    for name, value in headers:
-        parts += (name, b": ", value, b"\r\n")
-    lines = b"".join(parts)
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
     # Counted, as `in` first tries what it looks for as a number, which takes longer than all else here.
-    if not lines.count(b"\n") == lines.count(b"\r") == len(headers) + 1:
+    if not lines.count(b"\n") == lines.count(b"\r") == len(headers):
         raise RuntimeError("a header has a line break")
-    return b"".join((lines, b"\r\n", body))
+    return b"%b%b\r\n%b" % (STATUS_LINE[status], lines, body)

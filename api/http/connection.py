@@ -35,6 +35,9 @@ RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
 """Paths that are answered on connections beyond the limit too."""
 SLOW_S = 1.0
 """A head that is on its way for longer may be given up for the others of its address."""
+_BEHIND_HEAD_S = 0.005
+"""How long the body of a request that is plain but for that may be behind its head: many clients send
+the two by themselves."""
 LINGER_S = 2.0
 """How long a client that was refused may go on with what it sends, which is not read."""
 _MOST_UNREAD = 16 * 1024 * 1024
@@ -217,6 +220,7 @@ class Connection(HttpToolsProtocol):
         # A request that is plain as far as it has arrived, and its body.
         self._plain: PlainHead | None = None
         self._body = b""
+        self._plain_due: asyncio.TimerHandle | None = None
         # The head of the first that was plain and had nothing before or behind it.
         self._known: PlainHead | None = None
         # One that is whole, and answered once all else that came with it was looked at.
@@ -261,12 +265,14 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def shutdown(self) -> None:
+        self._leave_plain()
         super().shutdown()
         if self.transport.is_closing() and self.scheme == "https":
             # TLS waits for the other side to agree, and who keeps a connection idle is not there.
             self.loop.call_later(_AGREE_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._leave_plain()
         super().connection_lost(exc)
         self._is_here()
         if self.timeout_keep_alive_task is not None:
@@ -291,8 +297,8 @@ class Connection(HttpToolsProtocol):
         is_first = self._arrived == len(data) and self._known is None
         super().data_received(data)
         if self._plain is not None:
-            # Whatever is late or too much of the rest is for the ordinary way to see.
-            self._begin_cycle()
+            if self._plain_due is None:
+                self._plain_due = self.loop.call_later(_BEHIND_HEAD_S, self._begin_cycle)
         elif is_first and self._whole is not None:
             self._known = known_again(self._whole.plain, data)
         self._look_at_rest()
@@ -352,6 +358,19 @@ class Connection(HttpToolsProtocol):
         before = self.cycle
         return (before is None or before.response_complete) and not self.flow.write_paused
 
+    def _leave_plain(self) -> None:
+        """Whatever becomes of a request that isn't whole, the ordinary way sees it."""
+        if self._plain is not None:
+            self._begin_cycle()
+
+    def _end_plain(self) -> bytes:
+        """What is here of the body of a request that is plain, or is plain no longer."""
+        body, self._body, self._plain = self._body, b"", None
+        if self._plain_due is not None:
+            self._plain_due.cancel()
+            self._plain_due = None
+        return body
+
     def _begin_plain(self, plain: PlainHead, body: bytes) -> None:
         assert self._payments is not None
         self._whole = PlainRequest(self._payments, plain, body, self)
@@ -391,9 +410,7 @@ class Connection(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         cycle.tasks, cycle.leave = self.tasks, self.leave
-        if self._plain is not None:
-            cycle.body += self._body
-            self._plain, self._body = None, b""
+        cycle.body += self._end_plain()
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
@@ -417,8 +434,7 @@ class Connection(HttpToolsProtocol):
         if self._plain is None:
             super().on_message_complete()
         else:
-            self._begin_plain(self._plain, self._body)
-            self._plain, self._body = None, b""
+            self._begin_plain(self._plain, self._end_plain())
         self._in_body = False
         self._arrived = 0
         self._is_here()

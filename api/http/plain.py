@@ -43,7 +43,9 @@ _CREATE: Final = b"/v1/payments"
 _update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
 _LENGTH: Final = b"content-length"
 _length = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE).search
-_MOST_DIGITS: Final = 9
+_MOST: Final = 65_536
+"""A larger body is taken as it arrives, so that it can be refused before it has."""
+_MOST_DIGITS: Final = 5
 _NOT_PLAIN: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 CLOSE: Final = (b"connection", b"close")
 
@@ -102,7 +104,8 @@ class PlainPayments:
             return None
         path, (route,) = target.decode("ascii"), handler.paths
         head = head_of(method.decode("ascii"), path, b"", "1.1", described_path(route), sent)
-        if _LENGTH not in head.headers or not _NOT_PLAIN.isdisjoint(head.headers):
+        length = head.headers.get(_LENGTH)
+        if length is None or int(length) > _MOST or not _NOT_PLAIN.isdisjoint(head.headers):
             return None
         try:
             check_head(head)

@@ -95,18 +95,21 @@ async def read_body(request: Exchange, limit: int) -> bytes:
     Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when the connection
     says that it is late (`connection.py`), 400 when the client left.
     """
-    known, receive = request.known, request.receive
-    headers = known.head.headers
+    known, headers = request.known, request.known.head.headers
     coding = headers.get(b"content-encoding")
     if coding and coding.strip().lower() != b"identity":
         raise unsupported("content-encoding", "send the body as it is, in no content coding")
     declared = headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise too_large(limit)
+    if request.whole is not None:
+        if len(request.whole) > limit:
+            raise too_large(limit)
+        return request.whole
     chunks: list[bytes] = []
     size = 0
     while True:
-        message: Any = await receive()
+        message: Any = await request.receive()
         if message["type"] == "http.disconnect":
             known.log["disconnected"] = True
             raise incomplete_body()

@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol
 
 from litestar.handlers import HTTPRouteHandler
-from litestar.types import HTTPReceiveMessage
 from structlog import get_logger
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
@@ -138,11 +137,12 @@ class PlainRequest(Exchange):
     """
 
     __slots__ = (
-        "_body", "_connection", "_payments", "_steps", "_waits_for",
-        "disconnected", "keep_alive", "known", "plain", "response_complete",
+        "_connection", "_payments", "_steps", "_waits_for",
+        "disconnected", "keep_alive", "known", "plain", "response_complete", "whole",
     )  # fmt: skip
 
     known: RequestState
+    whole: bytes
     more_body = False
 
     def __init__(
@@ -157,7 +157,7 @@ class PlainRequest(Exchange):
         self.disconnected = self.response_complete = False
         self._payments = payments
         self.plain = plain
-        self._body = body
+        self.whole = body
         self._connection = connection
         self._waits_for: asyncio.Future[Any] | None = None
 
@@ -178,10 +178,6 @@ class PlainRequest(Exchange):
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - a task's signature
         """Waits no longer, unless for the journal."""
         return self._waits_for is not None and self._waits_for.cancel()
-
-    async def receive(self) -> HTTPReceiveMessage:
-        """The body, as an application gets it."""
-        return {"type": "http.request", "body": self._body, "more_body": False}
 
     def _step(self, _done: object = None) -> None:
         try:

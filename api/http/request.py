@@ -100,12 +100,14 @@ _STATE = "request"
 
 
 class Exchange:
-    """What a handler needs of a request, whichever way it came to it."""
+    """What a handler needs of a request, whichever way it came to it; `whole` is its body where that
+    came with it."""
 
     __slots__ = ()
 
     scope: HTTPScope
     receive: Receive
+    whole: bytes | None = None
 
     @property
     def known(self) -> RequestState:

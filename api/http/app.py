@@ -16,7 +16,8 @@ from tollkeeper.api.http.bodies import AnyRequest
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.observed import described_path, observe_requests, routes_of, straight
+from tollkeeper.api.http.observed import Find, described_path, observe_requests, routes_of, straight
+from tollkeeper.api.http.plain import PlainPayments
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
@@ -65,10 +66,18 @@ def service_of(
 
 def public_app(service: Service) -> ASGIApp:
     """The ASGI application of the public interface. See `create_app`."""
-    hidden = () if _shows_figures(service.settings) else (health.metrics,)
-    public = [route for route in ROUTES if route not in hidden]
-    app = _app(tuple(public), service)
+    app = _app(_public_routes(service), service)
     return with_console(app) if service.settings.console == "on" else app
+
+
+def plain_payments(service: Service) -> PlainPayments:
+    """What answers the plain requests of the public interface, past its application."""
+    return PlainPayments(service, _find_route(_public_routes(service)))
+
+
+def _public_routes(service: Service) -> tuple[HTTPRouteHandler, ...]:
+    hidden = () if _shows_figures(service.settings) else (health.metrics,)
+    return tuple(route for route in ROUTES if route not in hidden)
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
@@ -84,13 +93,16 @@ def _shows_figures(settings: Settings) -> bool:
 
 def _app(routes: tuple[HTTPRouteHandler, ...], service: Service) -> ASGIApp:
     app = _framework(routes)
-    find = routes_of(
+    return observe_requests(app, straight(payments.ROUTES, app), _find_route(routes), service)
+
+
+def _find_route(routes: tuple[HTTPRouteHandler, ...]) -> Find:
+    return routes_of(
         (described_path(path), method)
         for route in routes
         for path in route.paths
         for method in route.http_methods
     )
-    return observe_requests(app, straight(payments.ROUTES, app), find, service)
 
 
 @cache

@@ -25,6 +25,7 @@ from tollkeeper.api.http.authentication import await_turn, let_in
 from tollkeeper.api.http.errors import JSON, Problem, error_body
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.observed import (
+    Find,
     begin,
     check_head,
     described_path,
@@ -86,10 +87,11 @@ class PlainConnection(Protocol):
 
 
 class PlainPayments:
-    """Finds the plain requests of one service, and answers them."""
+    """Finds the plain requests of one service, whose paths `route_of` finds, and answers them."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, route_of: Find) -> None:
         self.service = service
+        self._route_of = route_of
         self.log = request_log()
 
     def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
@@ -97,12 +99,15 @@ class PlainPayments:
         ids: tuple[str, ...] = ()
         if method == b"POST" and target == _CREATE:
             handler = create_payment
-        elif method == b"PATCH" and (found := _update(target)):
-            handler, ids = update_payment, (found[1].decode("ascii"),)
+        elif method == b"PATCH" and (named := _update(target)):
+            handler, ids = update_payment, (named[1].decode("ascii"),)
         else:
             return None
-        path, (route,) = target.decode("ascii"), handler.paths
-        head = head_of(method.decode("ascii"), path, b"", "1.1", described_path(route), sent)
+        path, (described,) = target.decode("ascii"), map(described_path, handler.paths)
+        route = self._route_of(path)
+        if route is None or route.path != described:
+            return None
+        head = head_of(method.decode("ascii"), path, b"", "1.1", described, sent)
         length = head.headers.get(_LENGTH)
         if length is None or int(length) > _MOST or not _NOT_PLAIN.isdisjoint(head.headers):
             return None
@@ -115,10 +120,13 @@ class PlainPayments:
 
 def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
     """A head that was found in the bytes of a whole request, to be known without them taken apart;
-    None where that can't be."""
+    None where that can't be, and for an update's, whose path is another each time."""
+    if plain.ids:
+        return None
     head, blank, body = request.partition(b"\r\n\r\n")
     length = _length(head + blank)
-    if length is None or int(length[1]) != len(body):
+    is_so = head.count(b"\r\n") == len(plain.head.names)
+    if length is None or int(length[1]) != len(body) or not is_so:
         return None
     # Its length is that of what comes with it.
     headers = {name: value for name, value in plain.head.headers.items() if name != _LENGTH}
@@ -225,6 +233,8 @@ class PlainRequest(Exchange):
         transport = self._connection.transport
         transport.write(whole_answer(status, said, body))
         self.response_complete = True
+        # Whoever keeps its connection idle keeps no body here.
+        self.whole = b""
         if not self.keep_alive:
             transport.close()
         self._connection.on_response_complete()

@@ -19,7 +19,7 @@ from litestar.types import ASGIApp
 from structlog import get_logger
 
 from tollkeeper.api.console.application import console_alone
-from tollkeeper.api.http.app import create_admin_app, public_app, service_of
+from tollkeeper.api.http.app import create_admin_app, plain_payments, public_app, service_of
 from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
@@ -101,7 +101,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             service = service_of(engine, settings, search, jobs, figures, openid)
             app = public_app(service)
             # A collector is told of each request by what is around the application.
-            payments = PlainPayments(service) if settings.telemetry is None else None
+            payments = plain_payments(service) if settings.telemetry is None else None
             async with telemetry_of(engine, settings, figures) as wrapped:
                 server = Server(configuration(wrapped(app), settings, payments))
                 stop_by_signals(server, search)

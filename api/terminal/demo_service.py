@@ -18,9 +18,8 @@ import httpx
 import uvicorn
 import uvloop
 
-from tollkeeper.api.http.app import public_app, service_of
+from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.logs import logging_to
-from tollkeeper.api.http.plain import PlainPayments
 from tollkeeper.api.http.serve import (
     Server,
     configuration,
@@ -130,7 +129,7 @@ async def _serve(
     async with searching(engine.source) as search, open_jobs() as jobs:
         engine.run_in_worker = jobs.run_in_worker
         service = service_of(engine, settings, search, jobs)
-        server = Server(configuration(public_app(service), settings, PlainPayments(service)))
+        server = Server(configuration(public_app(service), settings, plain_payments(service)))
         stop_by_signals(server, search)
         async with run_background(engine, unwatched, server):
             await engine.ready.wait()

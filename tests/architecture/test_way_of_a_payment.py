@@ -17,8 +17,7 @@ import httpx
 import pytest
 
 import tollkeeper
-from tollkeeper.api.http.app import public_app, service_of
-from tollkeeper.api.http.plain import PlainPayments
+from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.tests.api.http.service import HURRIED, open_service, payment
 
@@ -153,7 +152,7 @@ async def test_a_plain_payment_walks_through_the_files_that_the_architecture_tel
             made = await service.client.post(PUBLISH, content=RULE)
             assert made.status_code == 201, made.text
             shared = service_of(service.engine, HURRIED, jobs=service.jobs)
-            config = configuration(public_app(shared), HURRIED, PlainPayments(shared))
+            config = configuration(public_app(shared), HURRIED, plain_payments(shared))
             config.lifespan = "off"
             server = Server(config)
             with create_server(("127.0.0.1", 0)) as bound:

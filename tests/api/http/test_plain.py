@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from tollkeeper.api.http.app import public_app, service_of
-from tollkeeper.api.http.plain import PlainPayments
+from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey, SuspendAccount
@@ -118,7 +117,9 @@ async def _serve(stack: AsyncExitStack, folder: Path, *, is_plain: bool) -> Way:
     keys = await _keys(service)
     shared = service_of(service.engine, LIMITS, jobs=service.jobs)
     way = Way(0, keys)
-    payments = Noted(shared, way.plain) if is_plain else None
+    payments = plain_payments(shared) if is_plain else None
+    if payments is not None:
+        payments.find = _noting(payments.find, way.plain)  # type: ignore[method-assign]
     config = configuration(public_app(shared), LIMITS, payments)
     config.lifespan = "off"
     server = Server(config)
@@ -136,18 +137,16 @@ async def _serve(stack: AsyncExitStack, folder: Path, *, is_plain: bool) -> Way:
     return way
 
 
-class Noted(PlainPayments):
-    """Notes what was found to be plain, so that a test tells both ways were gone."""
+def _noting(find: Callable[..., Any], found: list[str]) -> Callable[..., Any]:
+    """Notes what is found to be plain, so that a test can tell which way was gone."""
 
-    def __init__(self, service: Any, found: list[str]) -> None:
-        super().__init__(service)
-        self._found = found
-
-    def find(self, method: bytes, target: bytes, sent: Any) -> Any:
-        plain = super().find(method, target, sent)
+    def noting(method: bytes, *rest: Any) -> Any:
+        plain = find(method, *rest)
         if plain is not None:
-            self._found.append(method.decode())
+            found.append(method.decode())
         return plain
+
+    return noting
 
 
 async def _keys(service: Service) -> dict[str, str]:
@@ -300,6 +299,8 @@ TARGETS = [
     "/v1/payments/p%2D2",
     "/v1/payments/p%ff",
     "/v1/payments/nobody",
+    "/v1/payments/count",
+    "/v1/payments/c%6funt",
     "/v1/payments/p-1/explanation",
     "http://shop/v1/payments",
     "/v1//payments",
@@ -433,3 +434,27 @@ def test_a_client_that_leaves_before_its_answer_has_its_payment_kept(
     deadline = time.monotonic() + PATIENCE_S
     while b"taken" not in talk(ways[0], [again])[0][1]:
         assert time.monotonic() < deadline
+
+
+def test_a_body_that_comes_behind_its_head_is_answered_however_late(
+    ways: tuple[Way, Way],
+) -> None:
+    for pause in (0.0, 0.05):
+        sent = usual(json.dumps(payment()).encode())
+        whole = sent.encoded(ways[0].keys)
+        behind = whole.index(b"\r\n\r\n") + 4
+        with socket.create_connection(("127.0.0.1", ways[0].port), timeout=PATIENCE_S) as talking:
+            talking.sendall(whole[:behind])
+            time.sleep(pause)
+            talking.sendall(whole[behind:])
+            ((head, _),) = _answers(talking, "POST")
+        assert head.startswith(b"HTTP/1.1 201")
+
+
+def test_a_wrong_key_is_refused_before_the_body_is_there(ways: tuple[Way, Way]) -> None:
+    for way in ways:
+        whole = usual(json.dumps(payment()).encode(), key="wrong").encoded(way.keys)
+        with socket.create_connection(("127.0.0.1", way.port), timeout=PATIENCE_S) as talking:
+            talking.sendall(whole[:-1])
+            ((head, _),) = _answers(talking, "POST")
+        assert head.startswith(b"HTTP/1.1 401")

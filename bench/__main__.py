@@ -44,6 +44,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "http": ("--seconds", "2", "--rounds", "3"),
     "stages": ("--seconds", "5"),
     "least": ("--seconds", "2", "--rounds", "3"),
+    "ways": (),
     "fronts": (),
     "asgi": ("--seconds", "2", "--rounds", "2"),
     "telemetry": ("--seconds", "2", "--rounds", "2"),

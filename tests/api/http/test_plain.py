@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -458,3 +458,20 @@ def test_a_wrong_key_is_refused_before_the_body_is_there(ways: tuple[Way, Way]) 
             talking.sendall(whole[:-1])
             ((head, _),) = _answers(talking, "POST")
         assert head.startswith(b"HTTP/1.1 401")
+
+
+def test_of_two_at_once_with_one_idempotency_key_one_is_decided(ways: tuple[Way, Way]) -> None:
+    keyed = (("Host", "shop"), ("Idempotency-Key", "both at once"))
+    sent = usual(json.dumps(payment()).encode(), headers=keyed).encoded(ways[0].keys)
+    with ExitStack() as stack:
+        talking = [
+            stack.enter_context(
+                socket.create_connection(("127.0.0.1", ways[0].port), timeout=PATIENCE_S)
+            )
+            for _ in range(4)
+        ]
+        for each in talking:
+            each.sendall(sent)
+        answers = [next(_answers(each, "POST")) for each in talking]
+    assert len({body for _, body in answers}) == 1
+    assert sum(b"idempotent-replayed" in head for head, _ in answers) == 3

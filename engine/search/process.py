@@ -72,9 +72,10 @@ def follow(source: JournalSource) -> None:
     while True:
         try:
             with closing(Follower(source)) as follower:
-                follower.step()
+                taken = follower.step()
                 said = ""
-                _follow_until_behind(follower)
+                if taken < TAKEN_AT_ONCE:
+                    _follow_until_behind(follower)
             index_backlog(source)
         except (sqlite3.Error, OSError, JournalError) as error:
             if said != (said := str(error)):

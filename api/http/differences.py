@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from litestar.handlers import HTTPRouteHandler
@@ -56,7 +57,7 @@ def difference_route(of: FileKind) -> HTTPRouteHandler:
         old, new = (
             find_version(request.account, of.kind, name, number) for number in (before, after)
         )
-        return DifferenceList(diff(old, new))
+        return DifferenceList(await asyncio.to_thread(diff, old, new))
 
     return read_differences
 

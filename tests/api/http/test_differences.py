@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tollkeeper.tests.api.http.service import Service, errors
+
+PATIENCE_S = 10.0
 
 pytestmark = pytest.mark.anyio
 
@@ -82,3 +86,21 @@ async def test_what_is_not_there_is_not_compared(service: Service) -> None:
         ("rules/gate/diff?from=one", ("from", "invalid_value")),
     ):
         assert errors(await service.client.get(f"/v1/{path}")) == [refused]
+
+
+async def test_versions_that_take_long_to_compare_hold_up_no_other_request(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store(service, "rules/gate")
+    answered = Event()
+
+    def compare(*_: object) -> tuple[()]:
+        assert answered.wait(PATIENCE_S)
+        return ()
+
+    monkeypatch.setattr("tollkeeper.api.http.differences.diff", compare)
+    comparing = asyncio.create_task(differences(service, "rules/gate"))
+    await asyncio.sleep(0)
+    assert (await service.client.get("/v1/account")).status_code == 200
+    answered.set()
+    assert await comparing == []

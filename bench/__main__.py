@@ -34,6 +34,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "suggest": ("601",),
     "journal": ("100000",),
     "postgres": ("--appends", "3200"),
+    "retention": ("--entries", "100000"),
     "nodes": ("--rounds", "1"),
     "joining": ("20000",),
     "rebuild": ("50000",),

@@ -1,13 +1,14 @@
 """Is anything lost, told twice or decided on what never was, when nodes, links and databases fail?
 
-    python -m tollkeeper.bench.chaos [--seconds 60] [--seed N] [--keep FOLDER]
+    python -m tollkeeper.bench.chaos [--seconds 60] [--seed N] [--keep FOLDER] [--patroni COMMAND]
 
 Three nodes with two shards of accounts, a PostgreSQL primary and a standby that each commit waits
 for stand in network namespaces of their own, with clocks that differ. Clients report payments (some
 late), updates, events and labels, publish, block, erase, and go on at another node when one does
 not answer, while one fault after the other is made and mended; webhooks are sent what comes of it.
 In the end a checker that knows nothing of the engine counts every recorded read again by brute
-force, and looks every answer and every notice up. It takes root and the binaries of PostgreSQL. A
+force, and looks every answer and every notice up. It takes root and the binaries of PostgreSQL.
+With the command of Patroni (and `etcd`) the standby is promoted by that, and its servers are broken. A
 history in which something is wrong is kept, with the log of each node.
 """
 
@@ -17,7 +18,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -27,7 +28,7 @@ from threading import Thread
 
 from rich.console import Console
 
-from tollkeeper.bench.faults import database
+from tollkeeper.bench.faults import database, patroni
 from tollkeeper.bench.faults.afterwards import explain, read_journal, wait_for_notices
 from tollkeeper.bench.faults.checker import KINDS, Findings, check
 from tollkeeper.bench.faults.clients import Client, World
@@ -39,7 +40,7 @@ from tollkeeper.bench.faults.cluster import (
     wait_until_ready,
 )
 from tollkeeper.bench.faults.database import Pair
-from tollkeeper.bench.faults.faults import FAULTS, Site, broken, name_of
+from tollkeeper.bench.faults.faults import FAULTS, Fault, Site, broken, name_of
 from tollkeeper.bench.faults.history import History, write
 from tollkeeper.bench.faults.network import ROUTER, alone, missing, network
 from tollkeeper.bench.faults.receiver import receiver
@@ -65,8 +66,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--keep", type=Path, help="keep the history in this folder")
+    parser.add_argument("--patroni", type=Path, help="who looks after the databases")
     given = parser.parse_args()
-    if (reason := missing() or database.missing()) is not None:
+    lacking = None if given.patroni is None else patroni.missing(given.patroni)
+    if (reason := missing() or database.missing() or lacking) is not None:
         notes.print(f"chaos can't be had here: {reason}")
         sys.exit(SKIPPED)
     code = alone(["-m", "tollkeeper.bench.chaos", *sys.argv[1:]])
@@ -78,7 +81,7 @@ def main() -> None:
         folder = Path(name)
         # Servers run as another user, who must be able to pass.
         folder.chmod(0o755)
-        history, made, findings = measured(folder, given.seconds, seed)
+        history, made, findings = measured(folder, given.seconds, seed, given.patroni)
         keep = given.keep
         if findings.faults and keep is None:
             keep = Path(gettempdir(), f"toll-chaos-{seed}")
@@ -91,9 +94,12 @@ def main() -> None:
     sys.exit(bool(findings.faults))
 
 
-def measured(folder: Path, seconds: float, seed: int) -> tuple[History, Counter[str], Findings]:
+def measured(
+    folder: Path, seconds: float, seed: int, manager: Path | None
+) -> tuple[History, Counter[str], Findings]:
     """What was asked, kept and told, what was broken, and what was found."""
-    with cluster(folder) as (site, keys), receiver(PORT) as notices:
+    faults = FAULTS if manager is None else patroni.FAULTS
+    with cluster(folder, manager) as (site, keys), receiver(PORT) as notices:
         site.random.seed(seed)
         world = World([each.url for each in site.nodes], keys, seed)
         for number, account in enumerate(ACCOUNTS):
@@ -105,7 +111,7 @@ def measured(folder: Path, seconds: float, seed: int) -> tuple[History, Counter[
         for thread in threads:
             thread.start()
         try:
-            made = break_things(site, seconds)
+            made = break_things(site, faults, seconds)
         finally:
             world.ending.set()
             for thread in threads:
@@ -126,11 +132,12 @@ def measured(folder: Path, seconds: float, seed: int) -> tuple[History, Counter[
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[tuple[Site, dict[str, str]]]:
+def cluster(folder: Path, manager: Path | None) -> Iterator[tuple[Site, dict[str, str]]]:
     """Nodes that are ready, their database, and a key of each account."""
     with ExitStack() as stack:
-        addresses = stack.enter_context(network(MACHINES))
-        pair = Pair(folder / "databases", (MACHINES[3], MACHINES[4]), addresses)
+        addresses = stack.enter_context(network((*MACHINES, patroni.COORDINATOR)))
+        of_pair = (folder / "databases", (MACHINES[3], MACHINES[4]), addresses)
+        pair = Pair(*of_pair) if manager is None else patroni.ManagedPair(*of_pair, manager)
         stack.callback(pair.end)
         pair.begin()
         keys = made_accounts(folder / "first", pair.url, ACCOUNTS)
@@ -146,13 +153,13 @@ def cluster(folder: Path) -> Iterator[tuple[Site, dict[str, str]]]:
         yield Site(nodes, pair, addresses, Random()), keys
 
 
-def break_things(site: Site, seconds: float) -> Counter[str]:
+def break_things(site: Site, faults: Sequence[Fault], seconds: float) -> Counter[str]:
     """One fault after the other, in an order of the seed's: how often each was made."""
     made: Counter[str] = Counter()
     deadline = time.monotonic() + seconds
     begun = time.monotonic()
     while True:
-        for fault in site.random.sample(FAULTS, len(FAULTS)):
+        for fault in site.random.sample(faults, len(faults)):
             time.sleep(site.random.uniform(*MENDS_S))
             if time.monotonic() > deadline:
                 return made

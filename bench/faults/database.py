@@ -15,7 +15,7 @@ import psycopg
 from tollkeeper.bench.faults.network import inside, run
 
 _PATIENCE_S = 40
-_PORT = 5432
+PORT = 5432
 _SETTINGS = """
 listen_addresses = '*'
 unix_socket_directories = ''
@@ -34,7 +34,7 @@ _DISK = "512m"
 _SEGMENT_MB = 4
 _SEGMENTS = 200
 """More than a disk that is full has room for."""
-_AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
+AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 
 
 def missing() -> str | None:
@@ -61,18 +61,12 @@ class Pair:
         self._folder = folder
         self._binaries = _found_binaries() or Path(run("pg_config", "--bindir").strip())
         self._servers: dict[str, subprocess.Popen[bytes]] = {}
-        hosts = ",".join(f"{addresses[each]}:{_PORT}" for each in machines)
+        hosts = ",".join(f"{addresses[each]}:{PORT}" for each in machines)
         self.url = f"postgresql://postgres@{hosts}/toll?target_session_attrs=read-write"
 
     def begin(self) -> None:
         """Makes both, with an empty database `toll`."""
-        self._folder.mkdir()
-        chown(self._folder, "postgres", "postgres")
-        for machine in (self.primary, self.standby):
-            disk = self._folder / machine
-            disk.mkdir()
-            run("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", disk)
-            chown(disk, "postgres", "postgres")
+        self.make_disks()
         data = self._data(self.primary)
         made = ("-D", data, "-U", "postgres", "--auth=trust", "--no-sync")
         self._do(self.primary, "initdb", *made, f"--wal-segsize={_SEGMENT_MB}")
@@ -89,7 +83,7 @@ class Pair:
 
     def start(self, machine: str) -> None:
         """Starts a machine's server, and waits until it answers."""
-        command = (*_AS_POSTGRES, self._binaries / "postgres", "-D", self._data(machine))
+        command = (*AS_POSTGRES, self._binaries / "postgres", "-D", self._data(machine))
         with self._log(machine).open("ab") as log:
             self._servers[machine] = subprocess.Popen(
                 inside(machine, *command), stdout=log, stderr=log
@@ -114,7 +108,7 @@ class Pair:
         """Makes the standby anew, from the primary."""
         data = self._data(self.standby)
         rmtree(data, ignore_errors=True)
-        origin = ("-h", self._addresses[self.primary], "-p", str(_PORT), "-U", "postgres")
+        origin = ("-h", self._addresses[self.primary], "-p", str(PORT), "-U", "postgres")
         options = ("-D", data, "-R", "--checkpoint=fast", "--no-sync")
         self._do(self.standby, "pg_basebackup", *origin, *options)
         self.start(self.standby)
@@ -158,13 +152,27 @@ class Pair:
                 server.send_signal(SIGQUIT)
         for server in self._servers.values():
             server.wait(_PATIENCE_S)
+        self.remove_disks()
+
+    def make_disks(self) -> None:
+        """A disk for each server."""
+        self._folder.mkdir()
+        chown(self._folder, "postgres", "postgres")
+        for machine in (self.primary, self.standby):
+            disk = self._folder / machine
+            disk.mkdir()
+            run("mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", disk)
+            chown(disk, "postgres", "postgres")
+
+    def remove_disks(self) -> None:
+        """Takes them away."""
         for machine in (self.primary, self.standby):
             run("umount", "--lazy", self._folder / machine)
 
     def _to(self, machine: str, database: str) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(
             host=self._addresses[machine],
-            port=_PORT,
+            port=PORT,
             user="postgres",
             dbname=database,
             connect_timeout=5,
@@ -182,4 +190,4 @@ class Pair:
         return self._folder / f"{machine}.log"
 
     def _do(self, machine: str, program: str, *arguments: str | Path) -> None:
-        run(*inside(machine, *_AS_POSTGRES, self._binaries / program, *arguments))
+        run(*inside(machine, *AS_POSTGRES, self._binaries / program, *arguments))

@@ -34,6 +34,8 @@ from tollkeeper.engine.velocity.snapshot import (
 
 WORTHWHILE = 10_000
 """So many entries more make another snapshot worth its while: fewer are read in about a second."""
+ENTRY_BYTES = 2_000
+"""So much of a snapshot is written and read in the time in which an entry is read."""
 REST = 9
 """So many times as long as writing one took nothing is written: many erasures take a tenth of one
 processor at most."""
@@ -140,9 +142,13 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
 
 
 async def write_recent(engine: Engine) -> None:
-    """Has a snapshot written, unless little has come since the last one."""
-    written = await asyncio.to_thread(snapshot_sequence, engine.folder / FILE)
-    is_recent = written and engine.journal.last_appended() - written < WORTHWHILE
+    """Has a snapshot written, unless what has come since the last one is read sooner."""
+    path = engine.folder / FILE
+    written = await asyncio.to_thread(snapshot_sequence, path)
+    is_recent = False
+    if written and not engine.snapshot_due.is_set():
+        sooner = max(WORTHWHILE, path.stat().st_size // ENTRY_BYTES)
+        is_recent = engine.journal.last_appended() - written < sooner
     if not is_recent and _ends_are_told():
         await write_snapshot_beside(engine)
 

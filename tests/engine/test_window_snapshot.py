@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tollkeeper.engine import window_snapshot
 from tollkeeper.engine.privacy.erasure import erase_user
 from tollkeeper.engine.privacy.forgetting import rewriting
 from tollkeeper.engine.privacy.retention import purge_account
-from tollkeeper.engine.velocity.snapshot import FILE
+from tollkeeper.engine.velocity.snapshot import FILE, snapshot_sequence
 from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.engine.window_snapshot import (
     keep_snapshots,
+    write_recent,
     write_snapshot,
     write_snapshot_beside,
 )
@@ -234,6 +236,36 @@ def test_a_start_after_a_crash_goes_on_from_the_last_snapshot(
     now, before = asyncio.run(crash())
     assert asyncio.run(opened(crashed, now)) == (before, [])
     assert restored
+
+
+def test_a_node_that_joins_is_given_the_last_snapshot_unless_another_is_there_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def joined() -> list[int]:
+        given = []
+        async with open_shop(tmp_path) as shop:
+
+            async def join() -> None:
+                await write_recent(shop.engine)
+                given.append(snapshot_sequence(tmp_path / FILE))
+
+            await shop.publish(RULE)
+            await pay(shop, "first", bare())
+            await join()
+            monkeypatch.setattr(window_snapshot, "WORTHWHILE", 1)
+            monkeypatch.setattr(window_snapshot, "ENTRY_BYTES", 1)
+            await pay(shop, "second", bare())
+            await join()
+            shop.engine.snapshot_due.set()
+            await join()
+            monkeypatch.setattr(window_snapshot, "ENTRY_BYTES", 1 << 30)
+            shop.engine.snapshot_due.clear()
+            await pay(shop, "third", bare())
+            await join()
+        return given
+
+    first, kept, because_due, because_long = asyncio.run(joined())
+    assert (kept, because_due, because_long) == (first, first + 1, first + 2)
 
 
 def test_a_snapshot_that_counts_an_entry_which_was_lost_is_not_kept(tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ async def test_a_commit_that_no_standby_has_is_not_acknowledged(database, make):
         without_standby(database, "shards")
         append = journal.append(make(2))
         while "no standby has it" not in (journal.write_failure() or ""):
+            assert not append.done()
             await asyncio.sleep(0.01)
         assert places(database) == [1, 2]
         assert not append.done()

@@ -2,8 +2,8 @@
 
     python -m tollkeeper.bench.scores [SEED …]
 
-The tables of docs/scorecard.md are those of all its seeds, 401 to 412, on which no weight was
-estimated. Odd seeds have the families and kinds of the first half of the hard
+The tables of docs/scorecard.md are those of all its seeds, 1101 to 1112, on which no choice was
+made. Odd seeds have the families and kinds of the first half of the hard
 traffic, even ones those of the second. Every payment is judged, the first one too.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -26,9 +26,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from tollkeeper.api.terminal.traffic import label_items, traffic
+from tollkeeper.api.terminal.traffic import TrafficItem, label_items, traffic
 from tollkeeper.bench.create import create
-from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, hard_traffic
+from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, HardPlan, hard_traffic
+from tollkeeper.bench.hard_traffic.probing import LADDER, probed_traffic
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive
@@ -44,7 +45,7 @@ from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.windows import Windows
 
-SEEDS = tuple(range(401, 413))
+SEEDS = tuple(range(1101, 1113))
 START = datetime(2025, 6, 2, tzinfo=UTC)
 THRESHOLDS = Thresholds()
 CHOICES = (10, 30, 50, 70, 85, 95)
@@ -72,11 +73,36 @@ class Cost(NamedTuple):
 
 
 def scored(seed: int) -> list[Seen]:
-    items = list(hard_traffic(seed, START, FIRST_HALF if seed % 2 else SECOND_HALF))
+    items = list(hard_traffic(seed, START, half(seed)))
     paid = [item for item in items if "payment" in item.body]
     lines = map(msgspec.json.encode, label_items(items, START))
     history = score_history(read_labelled(lines), shipped_scorecard(), Environment())
     return [Seen(item.kind, item.bot, each.score) for item, each in zip(paid, history, strict=True)]
+
+
+def half(seed: int) -> HardPlan:
+    return FIRST_HALF if seed % 2 else SECOND_HALF
+
+
+def probed(seed: int) -> list[Seen]:
+    """What attackers who see each answer tried, by what they had changed; a challenge stops them."""
+    paid: list[TrafficItem] = []
+    seen: list[Seen] = []
+
+    def was_stopped() -> bool:
+        return seen[-1].score >= THRESHOLDS.challenge
+
+    def taken() -> Iterator[TrafficItem]:
+        for item in probed_traffic(seed, START, half(seed), was_stopped):
+            if "payment" in item.body:
+                paid.append(item)
+            yield item
+
+    lines = map(msgspec.json.encode, label_items(taken(), START))
+    for each in score_history(read_labelled(lines), shipped_scorecard(), Environment()):
+        item = paid[-1]
+        seen.append(Seen(item.kind, item.bot, each.score))
+    return [each for each in seen if each.kind in LADDER]
 
 
 def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> None:
@@ -132,6 +158,17 @@ def show_kinds(seen: Sequence[Seen], bots: bool) -> None:
         ["kind", "payments", "median score", "challenged or denied", "denied", "at 1 % of people"],
         [[*row[:3], *(f"{share:.2f} %" for share in row[3:])] for row in rows],
     )
+
+
+def show_probed(seen: Sequence[Seen]) -> None:
+    """By rung, the cheapest change first: how much of what was tried was stopped."""
+    rows: list[list[str | int]] = []
+    for rung in LADDER:
+        scores = [each.score for each in seen if each.kind == rung]
+        if scores:
+            stopped = sum(score >= THRESHOLDS.challenge for score in scores) / len(scores)
+            rows.append([rung, len(scores), f"{100 * stopped:.1f} %"])
+    show("Attackers who see the answers", ["changed by then", "tried", "stopped"], rows)
 
 
 def _quality(seen: Sequence[Seen]) -> Quality:
@@ -214,6 +251,7 @@ async def measure(seeds: Sequence[int]) -> None:
     show_thresholds(seen)
     show_kinds(seen, bots=True)
     show_kinds(seen, bots=False)
+    show_probed([each for seed in seeds for each in probed(seed)])
     await show_cost()
 
 

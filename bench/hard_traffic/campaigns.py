@@ -75,11 +75,11 @@ class Campaign:
 
 def run(chance: Random, at: HardScene, plan: Campaign) -> list[Attempt]:
     """The attempts of one campaign, from a moment of the span on."""
-    return _run(chance, at, plan, _Kit.drawn(chance, at, plan), None)
+    return _run(chance, at, plan, Kit.drawn(chance, at, plan), None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kit:
+class Kit:
     """What a campaign has at hand from its start."""
 
     shops: tuple[HardShop, ...]
@@ -95,7 +95,7 @@ class _Kit:
     number: int
 
     @classmethod
-    def drawn(cls, chance: Random, at: HardScene, plan: Campaign) -> _Kit:
+    def drawn(cls, chance: Random, at: HardScene, plan: Campaign) -> Kit:
         host, home = host_place(chance, at), home_address(chance)
         where = at.shops[0].merchant.country
         worn = _clothes(chance, plan.clothes, where)
@@ -116,44 +116,65 @@ class _Kit:
 
 
 def _run(
-    chance: Random, at: HardScene, plan: Campaign, kit: _Kit, begins: float | None
+    chance: Random, at: HardScene, plan: Campaign, kit: Kit, begins: float | None
 ) -> list[Attempt]:
     made: list[Attempt] = []
-    banks = [chance.choice(at.issuers) for _ in range(chance.randint(1, 4))]
+    banks = draw_banks(chance, at)
     when = chance.uniform(0, 0.9) * at.span.seconds if begins is None else begins
     for step in range(plan.attempts):
-        of = kit.shops[step % len(kit.shops)]
-        where = of.merchant.country
-        value = 0.0 if plan.verifies else _value(chance, plan.values, kit, of)
-        made.append(
-            pay(
-                chance,
-                at,
-                of,
-                when,
-                _card(chance, at, plan.cards, kit, banks, step),
-                plan.refused,
-                _device(chance, at, plan, kit, where),
-                value=value,
-                reasons=OF_GUESSES if plan.cards in ("guess", "count") else OF_LISTS,
-                user=f"u-{token(chance, 10)}" if plan.accounts else None,
-                email=_name(chance, plan.names, kit, step, where),
-                order=order_code(chance) if plan.orders else kit.order,
-                verifies=plan.verifies,
-            )
-        )
-        match plan.pace:
-            case "burst":
-                when += chance.expovariate(1 / plan.gap)
-            case "timer":
-                when += plan.gap + chance.gauss(0, 0.01 * plan.gap)
-            case "random":
-                when += plan.gap * chance.lognormvariate(-0.3, 0.8)
+        made.append(try_once(chance, at, plan, kit, banks, step, when))
+        when += draw_gap(chance, plan)
     return made
 
 
+def draw_banks(chance: Random, at: HardScene) -> list[Issuer]:
+    """Whose cards a campaign that keeps to some issuers has."""
+    return [chance.choice(at.issuers) for _ in range(chance.randint(1, 4))]
+
+
+def try_once(
+    chance: Random,
+    at: HardScene,
+    plan: Campaign,
+    kit: Kit,
+    banks: list[Issuer],
+    step: int,
+    when: float,
+) -> Attempt:
+    """The attempt of number `step`, from 0, at the second `when`."""
+    of = kit.shops[step % len(kit.shops)]
+    where = of.merchant.country
+    value = 0.0 if plan.verifies else _value(chance, plan.values, kit, of)
+    return pay(
+        chance,
+        at,
+        of,
+        when,
+        _card(chance, at, plan.cards, kit, banks, step),
+        plan.refused,
+        _device(chance, at, plan, kit, where),
+        value=value,
+        reasons=OF_GUESSES if plan.cards in ("guess", "count") else OF_LISTS,
+        user=f"u-{token(chance, 10)}" if plan.accounts else None,
+        email=_name(chance, plan.names, kit, step, where),
+        order=order_code(chance) if plan.orders else kit.order,
+        verifies=plan.verifies,
+    )
+
+
+def draw_gap(chance: Random, plan: Campaign) -> float:
+    """Seconds to the next attempt."""
+    match plan.pace:
+        case "burst":
+            return chance.expovariate(1 / plan.gap)
+        case "timer":
+            return plan.gap + chance.gauss(0, 0.01 * plan.gap)
+        case "random":
+            return plan.gap * chance.lognormvariate(-0.3, 0.8)
+
+
 def _device(
-    chance: Random, at: HardScene, plan: Campaign, kit: _Kit, where: str
+    chance: Random, at: HardScene, plan: Campaign, kit: Kit, where: str
 ) -> SimulatedDevice | None:
     worn = kit.clothes
     if plan.clothes in ("browsers", "copied"):
@@ -171,7 +192,7 @@ def _device(
 
 
 def _card(
-    chance: Random, at: HardScene, cards: CardChoice, kit: _Kit, banks: list[Issuer], step: int
+    chance: Random, at: HardScene, cards: CardChoice, kit: Kit, banks: list[Issuer], step: int
 ) -> SimulatedCard:
     match cards:
         case "list":
@@ -187,7 +208,7 @@ def _card(
             return chance.choice(kit.cards)
 
 
-def _value(chance: Random, values: AmountChoice, kit: _Kit, of: HardShop) -> float:
+def _value(chance: Random, values: AmountChoice, kit: Kit, of: HardShop) -> float:
     match values:
         case "tiny":
             return round(chance.uniform(0.5, 0.15 * of.merchant.amount + 1), 2)
@@ -197,7 +218,7 @@ def _value(chance: Random, values: AmountChoice, kit: _Kit, of: HardShop) -> flo
             return price(chance, of)
 
 
-def _address(chance: Random, at: HardScene, place: AddressChoice, kit: _Kit) -> str:
+def _address(chance: Random, at: HardScene, place: AddressChoice, kit: Kit) -> str:
     match place:
         case "host":
             return kit.host
@@ -225,7 +246,7 @@ def _clothes(chance: Random, clothes: HeaderChoice, where: str) -> HeaderSet:
             return sent.browser(chance, where)
 
 
-def _name(chance: Random, names: NameChoice, kit: _Kit, step: int, where: str) -> str | None:
+def _name(chance: Random, names: NameChoice, kit: Kit, step: int, where: str) -> str | None:
     match names:
         case "fresh":
             return email(chance, where)  # type: ignore[arg-type]
@@ -522,7 +543,7 @@ def climber(chance: Random, at: HardScene) -> list[Attempt]:
         plan := replace(plan, place="homes"),
         replace(plan, pace="random", gap=300.0, attempts=20),
     )
-    kit, begins = _Kit.drawn(chance, at, plan), chance.uniform(0, 0.8) * at.span.seconds
+    kit, begins = Kit.drawn(chance, at, plan), chance.uniform(0, 0.8) * at.span.seconds
     made: list[Attempt] = []
     for each in stages:
         made += _run(chance, at, each, kit, begins)

@@ -76,9 +76,7 @@ SECOND_HALF = HardPlan(
 
 def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[TrafficItem]:
     """The traffic of a seed from `start`, which has an offset; one seed always gives one stream."""
-    chance = Random(f"{seed}/scene")
-    span = TrafficSpan(start, chance.choice((24, 48, 48, 96, 168)))
-    drawn = scene(chance, span)
+    chance, drawn = _scene_of(seed, start)
     share = plan.least * (plan.most / plan.least) ** chance.random()
     bots = round(share * plan.payments)
     everyday = [each for each in plan.kinds if each in EVERYDAY]
@@ -99,6 +97,17 @@ def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[Traffic
         if step == 1:
             body = {"update": {"id": attempt.id, **update(attempt, start)}}
         yield TrafficItem(at, body, kind in CAMPAIGNS, kind)
+
+
+def drawn_scene(seed: int, start: datetime) -> HardScene:
+    """The shops, issuers and networks that all actors of a seed meet."""
+    return _scene_of(seed, start)[1]
+
+
+def _scene_of(seed: int, start: datetime) -> tuple[Random, HardScene]:
+    """The scene, and the chance that drew it, from which the rest of the seed is drawn."""
+    chance = Random(f"{seed}/scene")
+    return chance, scene(chance, TrafficSpan(start, chance.choice((24, 48, 48, 96, 168))))
 
 
 def _draw_attempts(

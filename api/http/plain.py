@@ -196,10 +196,19 @@ class PlainRequest(Exchange):
             get_logger().error("failed", exc_info=error)
             self._connection.transport.close()
         else:
-            self._waits_for = waits_for
-            waits_for.add_done_callback(self._step)
+            self._await(waits_for)
             return
         self._connection.server_state.tasks.discard(self)
+
+    def _await(self, waits_for: asyncio.Future[Any] | None) -> None:
+        """Go on once what a step waits for is done; None is one turn of the loop (`asyncio.sleep(0)`)."""
+        if waits_for is None:
+            waits_for = asyncio.get_running_loop().create_future()
+            waits_for.set_result(None)
+        # As a task does: another request may await the same future.
+        waits_for._asyncio_future_blocking = False  # noqa: SLF001 - how asyncio knows a future
+        self._waits_for = waits_for
+        waits_for.add_done_callback(self._step)
 
     async def _answer(self) -> None:
         started, known, log = perf_counter(), self.known, self._payments.log

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from tollkeeper.api.http import payments
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
@@ -475,3 +476,30 @@ def test_of_two_at_once_with_one_idempotency_key_one_is_decided(ways: tuple[Way,
         answers = [next(_answers(each, "POST")) for each in talking]
     assert len({body for _, body in answers}) == 1
     assert sum(b"idempotent-replayed" in head for head, _ in answers) == 3
+
+
+def test_requests_may_wait_for_one_thing_together_and_give_the_loop_a_turn(
+    ways: tuple[Way, Way], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide_payment, waiting = payments.decide_payment, list[asyncio.Future[None]]()
+
+    async def decide_with_the_others(*given: Any) -> Any:
+        await asyncio.sleep(0)
+        waiting.append(waiting[0] if waiting else asyncio.get_running_loop().create_future())
+        if len(waiting) == 3:
+            waiting[0].set_result(None)
+        await waiting[0]
+        return await decide_payment(*given)
+
+    monkeypatch.setattr(payments, "decide_payment", decide_with_the_others)
+    with ExitStack() as stack:
+        talking = [
+            stack.enter_context(
+                socket.create_connection(("127.0.0.1", ways[0].port), timeout=PATIENCE_S)
+            )
+            for _ in range(3)
+        ]
+        for each in talking:
+            each.sendall(usual(json.dumps(payment()).encode()).encoded(ways[0].keys))
+        heads = [next(_answers(each, "POST"))[0] for each in talking]
+    assert [head.partition(b"\r\n")[0] for head in heads] == 3 * [b"HTTP/1.1 201 Created"]

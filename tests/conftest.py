@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from shutil import disk_usage
 
@@ -39,6 +40,16 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of running services come first: they wait for much, and other workers reckon meanwhile."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/service/"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All that is imported stays: collections of garbage would look through it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

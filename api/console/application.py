@@ -40,6 +40,7 @@ from tollkeeper.api.console.pages import (
     settings,
     sign_in,
     users,
+    waiting,
 )
 from tollkeeper.api.console.parts import errors_notice
 from tollkeeper.api.console.visit import (
@@ -99,9 +100,11 @@ def _console() -> ASGIApp:
         route_handlers=[
             asset,
             now.now,
+            waiting.waiting,
             payments.payments,
             payments.export,
             payments.save_search,
+            payments.judge_found,
             payments.live,
             payment.payment,
             payment.reveal,
@@ -223,12 +226,13 @@ def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Resp
     if refusal.status == HTTPStatus.FORBIDDEN and here is not None:
         return html(_forbidden_page(here), refusal.status)
     words = choose_words(request)
-    body = _frame(
-        element("h1", words("error.refused", status=refusal.status)),
-        errors_notice(refusal.errors),
-        element("a", words("error.back"), href="/console"),
-    )
-    return html(document(words, str(refusal.status), body), refusal.status)
+    is_missing = refusal.status == HTTPStatus.NOT_FOUND
+    title = words("error.missing") if is_missing else words("error.refused", status=refusal.status)
+    content = (element("h1", title), errors_notice(refusal.errors))
+    if here is not None:  # with the menu, which leads on
+        return html(page(here, title, *content), refusal.status)
+    body = _frame(*content, element("a", words("error.back"), href="/console"))
+    return html(document(words, title, body), refusal.status)
 
 
 def show_failure(request: Request[Any, Any, Any], error: HTTPException) -> Response[str]:

@@ -33,7 +33,7 @@ async def read_live_rules(here: Visit) -> Mapping[str, str]:
 def lists_asked_by(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
     """The lists in which the rules look such a value up."""
     asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
-    return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS[by]))
+    return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS.get(by)))
 
 
 def asked_of(rules: Mapping[str, str], name: str) -> str | None:

@@ -35,6 +35,7 @@ class MadeCall:
     method: str
     target: str
     body: bytes
+    media_type: str
 
 
 @dataclass(slots=True)
@@ -66,9 +67,10 @@ class PublicClient:
         """What the interface answers to JSON, or to `text`; None for an empty answer. Raises
         `RefusalError`."""
         sent = text.encode() if text is not None else b"" if body is None else _ENCODER.encode(body)
-        media_type = b"text/plain" if text is not None else b"application/json"
-        scope = self._scope(method, path, query, [(b"content-type", media_type)] if sent else [])
-        self.calls.append(MadeCall(method, _target(scope), sent))
+        media_type = "text/plain" if text is not None else "application/json"
+        headers = [(b"content-type", media_type.encode())] if sent else []
+        scope = self._scope(method, path, query, headers)
+        self.calls.append(MadeCall(method, _target(scope), sent, media_type))
         status = 0
         chunks: list[bytes] = []
 

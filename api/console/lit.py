@@ -46,6 +46,16 @@ def lit_text(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Ht
     return _render(shown, [mark for mark in marks if mark.end <= len(shown)])
 
 
+def lit_expression(text: str, node: JsonObject, masks: Mapping[str, str]) -> Html:
+    """An expression of the rule by itself, lit as in its text."""
+    start, end = node["span"]
+    marks = [
+        LitMark(mark.start - start, mark.end - start, mark.before, mark.behind)
+        for mark in _expression(node, masks)
+    ]
+    return _render(text[start:end], marks)
+
+
 def _blocks(text: str, explanation: JsonObject) -> Iterator[LitMark]:
     for condition in explanation["conditions"]:
         found = re.search(rf"^[ \t]*condition {re.escape(condition['name'])}\b", text, re.MULTILINE)

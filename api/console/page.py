@@ -24,6 +24,8 @@ NAVIGATION = (
     ("settings", "/console/settings", "settings:read"),
 )
 """Each page's name, its address, and the scope it needs."""
+WAITING = ("alerts", "changes")
+"""Pages whose link says how much waits there."""
 GO_KEYS = {
     "now": "n",
     "payments": "p",
@@ -85,6 +87,7 @@ def _header(visit: Visit) -> Html:
         element(
             "a",
             words(f"frame.{name}"),
+            _waiting(name) if name in WAITING else "",
             href=address,
             aria_current="page" if _is_here(visit.path, address) else None,
             data_page=name,
@@ -109,6 +112,17 @@ def _header(visit: Visit) -> Html:
     )
 
 
+def _waiting(name: str) -> Html:
+    """How much waits on a page, asked for once: asking on would keep an idle session from its end."""
+    return element(
+        "span",
+        class_="waiting",
+        hx_get=f"/console/waiting/{name}",
+        hx_trigger="load",
+        hx_swap="innerHTML",
+    )
+
+
 def _is_here(path: str, address: str) -> bool:
     return path == address or (address != "/console" and path.startswith(address + "/"))
 
@@ -130,7 +144,8 @@ def _curl(call: MadeCall) -> str:
         parts += ["-X", call.method]
     parts += [shlex.quote(_PUBLIC + call.target), "-H", '"Authorization: Bearer $TOLL_KEY"']
     if call.body:
-        parts += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(call.body.decode())]
+        media_type = shlex.quote(f"Content-Type: {call.media_type}")
+        parts += ["-H", media_type, "--data-binary", shlex.quote(call.body.decode())]
     return " ".join(parts)
 
 

@@ -79,10 +79,10 @@ def moneys(sums: Mapping[str, Any]) -> list[str]:
     return [money(amount, currency) for currency, amount in largest]
 
 
-def money_column(amounts: Sequence[str]) -> Html:
-    """Amounts one under another, so that none of them takes the width of all."""
-    lines = [part for amount in amounts for part in (element("span", amount), " ")]
-    return element("span", *(lines or ["–"]), class_="amounts")
+def column(values: Sequence[str]) -> Html:
+    """Values of one cell one under another, so that none of them takes the width of all."""
+    lines = [part for value in values for part in (element("span", value), " ")]
+    return element("span", *(lines or ["–"]), class_="lines")
 
 
 def mask_card(card: JsonObject | None) -> str:
@@ -203,7 +203,9 @@ def payment_row(visit: Visit, payment: JsonObject) -> Html:
         visit.words(f"status.{payment['status']}"),
         label_badge(visit, payment["label"]),
     )
-    return element("tr", *(element("td", cell) for cell in cells), data_id=payment["id"])
+    # On a telephone a row is a card, which is no row to a browser unless that is said.
+    shown = (element("td", cell, role="cell") for cell in cells)
+    return element("tr", *shown, data_id=payment["id"], role="row")
 
 
 def payment_table(visit: Visit, payments: Sequence[JsonObject], **attributes: str) -> Html:
@@ -214,6 +216,7 @@ def payment_table(visit: Visit, payments: Sequence[JsonObject], **attributes: st
         visit.words("payments.caption"),
         numeric=(3, 4),
         class_="payments rows",
+        role="table",
         **attributes,
     )
 
@@ -283,6 +286,14 @@ def chart(
             **attributes,
         ),
         element("details", element("summary", table_title), shown),
+    )
+
+
+def confirmed(said: str, warning: str, control: Html) -> Html:
+    """A control that can't be undone, behind what it would do."""
+    summary = element("summary", said)
+    return element(
+        "details", summary, element("p", warning, class_="hints"), control, class_="inline"
     )
 
 

@@ -114,6 +114,7 @@ export function editor({ root, text, dark, label, changed, check, vocabulary }) 
         lineNumbers(),
         history(),
         drawSelection(),
+        EditorView.lineWrapping,
         highlightActiveLine(),
         indentUnit.of("  "),
         EditorState.tabSize.of(2),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -237,7 +239,7 @@ def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: 
     assert "DENY" in page.inner_text("h1").upper()
     page.keyboard.press("f")
     page.wait_for_selector(".notice.good")
-    page.select_option("select[name=by]", "device")
+    assert page.input_value("select[name=put]") == "device:blocked"
     page.click("form[action$='/list'] button")
     page.wait_for_selector(".notice.good")
     cheap = payment(id="bot-again", amount=5, device=BOT, analyze=ASKED)
@@ -312,6 +314,21 @@ def test_an_attack_is_contained_from_the_alert_on_in_three_clicks(desk: Desk) ->
     assert {"alert_marked", "entries_changed"} <= {each["action"] for each in shown}
     body = {"entries": [{"value": "d-bot-7"}]}
     desk.client.request("DELETE", "/lists/blocked/entries", json=body)
+    page.context.close()
+
+
+def test_what_a_page_shows_as_curl_works_as_it_is_pasted(desk: Desk) -> None:
+    page = desk.page(java_script_enabled=False)
+    addresses = (*PAGES, "/console/payments?q=action:deny", "/console/score?deny=0.9&challenge=0.4")
+    for address in addresses:
+        page.goto(desk.url + address, wait_until="domcontentloaded")
+        shown = page.locator("details.calls code").text_content()
+        script = shown.replace("https://YOUR-HOST", desk.url).replace("curl -s", "curl -sf")
+        environment = {"PATH": os.environ["PATH"], "TOLL_KEY": desk.key}
+        ran = subprocess.run(
+            ["sh", "-ec", script], env=environment, capture_output=True, timeout=60, check=False
+        )
+        assert ran.returncode == 0, (address, shown)
     page.context.close()
 
 

@@ -57,10 +57,16 @@ def alert_address(alert: JsonObject) -> str:
     return f"/console/alerts/{segment(alert['id'])}"
 
 
-def mark_text(here: Visit, mark: JsonObject) -> str:
-    """Who looks after an alert."""
-    said = here.words(f"alerts.{mark['state']}")
-    return said if mark["by"] is None else f"{said} · {mark['by']}"
+def alert_title(alert: JsonObject) -> str:
+    """What an alert tells, in its monitor's words."""
+    return str(alert["title"] or alert["monitor"])
+
+
+def mark_text(here: Visit, mark: JsonObject) -> Html:
+    """How an alert stands, and who looks after it."""
+    state = mark["state"]
+    badge = element("span", here.words(f"alerts.{state}"), class_=f"state {state}")
+    return badge if mark["by"] is None else join_html(badge, f" {mark['by']}")
 
 
 def _states(here: Visit) -> Html:
@@ -85,10 +91,10 @@ def _row(here: Visit, alert: JsonObject) -> Html:
         instant(here, alert["at"]),
         element(
             "a",
-            element("strong", alert["monitor"]),
-            " ",
-            alert["title"] or alert["type"],
+            alert_title(alert),
+            element("small", f"{alert['type']} · {alert['monitor']}"),
             href=alert_address(alert),
+            class_="name",
         ),
         mask_alert_key(alert),
         values,

@@ -30,6 +30,10 @@ from tollkeeper.api.html import Html, element, join_html
 
 CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
+_NARROWED = {"by": "by", "action": "what", "subject": "subject"}
+"""By what the log can be narrowed, and the title that it has there."""
+_QUIET = ("checksum", "language", "spec")
+"""Details that the file tells, and a person who reads the page does not need."""
 _VALUES = 20
 """How many values of a proposal are shown."""
 _ALONE = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"))
@@ -41,7 +45,8 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
     proposals = (await here.client.get("/v1/proposals"))["proposals"]
-    export = element("a", words("payments.csv"), href=f"{CHANGES}/export.csv")
+    address = target(f"{CHANGES}/export.csv", **_narrowed(here))
+    export = element("a", words("payments.csv"), href=address)
     content = join_html(
         element(
             "header",
@@ -58,17 +63,46 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
 
 async def _audit(here: Visit) -> Html:
     words = here.words
-    found = await here.client.get("/v1/audit", {"cursor": here.query.get("cursor"), "limit": "50"})
+    query = {"cursor": here.query.get("cursor"), "limit": "50", **_narrowed(here)}
+    found = await here.client.get("/v1/audit", query)
     titles = ("at", "by", "what", "subject", "detail")
     return join_html(
         element("h2", words("changes.audit")),
+        _narrow_form(here),
         table(
             [words(f"changes.{title}") for title in titles],
             [_row(here, each) for each in found["audit"]],
             words("changes.audit"),
-            class_="rows",
-        ),
+            class_="rows plain",
+        )
+        if found["audit"]
+        else element("p", words("changes.none_found"), class_="empty"),
         next_page(here, found["cursor"], words("payments.older")),
+    )
+
+
+def _narrowed(here: Visit) -> dict[str, str | None]:
+    """What of the log is asked for."""
+    return {name: here.query.get(name) for name in _NARROWED}
+
+
+def _narrow_form(here: Visit) -> Html:
+    """By whom, what, and of what; a click on any of these in a row fills it in."""
+    fields = (
+        field(
+            here.words(f"changes.{title}"),
+            element("input", name=name, value=here.query.get(name, ""), autocomplete="off"),
+        )
+        for name, title in _NARROWED.items()
+    )
+    every = element("a", here.words("changes.every"), href=CHANGES)
+    return element(
+        "form",
+        *fields,
+        element("button", here.words("payments.go"), class_="quiet"),
+        every if any(_narrowed(here).values()) else Html(""),
+        action=CHANGES,
+        class_="line",
     )
 
 
@@ -96,7 +130,8 @@ async def export_changes(request: Request[Any, Any, Any]) -> Response[str]:
     rows: list[tuple[str, ...]] = []
     cursor: str | None = None
     for _ in range(PAGES_IN_FILE):
-        found = await here.client.get("/v1/audit", {"limit": "200", "cursor": cursor})
+        query = {"limit": "200", "cursor": cursor, **_narrowed(here)}
+        found = await here.client.get("/v1/audit", query)
         for each in found["audit"]:
             detail = json.dumps(each["detail"], default=str)
             rows.append((each["at"], each["by"], each["action"], each["subject"], detail))
@@ -268,13 +303,32 @@ def _may_be_alone(proposal: JsonObject) -> bool:
 
 
 def _row(here: Visit, change: JsonObject) -> Html:
-    detail = " · ".join(
-        f"{name} {json.dumps(value, default=str)}" for name, value in change["detail"].items()
-    )
+    said = [
+        join_html(element("b", name.replace("_", " ")), " ", _plain(value))
+        for name, value in change["detail"].items()
+        if name not in _QUIET and value not in (None, "", [], {})
+    ]
+    detail = (part for each in said for part in (" · ", each))
+    action = change["action"]
+
+    def narrowed(name: str, text: str) -> Html:
+        return element("a", text, href=target(CHANGES, **{**_narrowed(here), name: change[name]}))
+
     return row(
         instant(here, change["at"]),
-        change["by"],
-        change["action"].replace("_", " "),
-        change["subject"],
-        element("span", detail, class_="detail"),
+        narrowed("by", change["by"]),
+        narrowed("action", action.replace("_", " ")),
+        narrowed("subject", change["subject"]),
+        element("span", *list(detail)[1:], class_="detail"),
     )
+
+
+def _plain(value: Any) -> str:
+    """A value as a person writes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(held)}" for name, held in value.items())
+    return json.dumps(value, default=str)

@@ -17,8 +17,15 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.asked_lists import FIELDS, lists_asked_by, read_live_rules
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
+from tollkeeper.api.console.list_form import BLOCK_HOURS
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.alerts import AROUND, LONE_ALERT, alert_address, mark_text
+from tollkeeper.api.console.pages.alerts import (
+    AROUND,
+    LONE_ALERT,
+    alert_address,
+    alert_title,
+    mark_text,
+)
 from tollkeeper.api.console.pages.lists import approval_note, send_entries
 from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import rule_address
@@ -46,8 +53,6 @@ from tollkeeper.api.html import Html, element, join_html
 CONTAIN = "/console/contain"
 _SUGGESTED = 6
 """How many values are suggested."""
-_SPANS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
-"""For how many hours a value may be blocked with a click."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
     if not is_lone:
         facts.append((words("alerts.payments"), _behind(here, until)))
     content = join_html(
-        element("h1", found["title"] or found["monitor"]),
+        element("h1", alert_title(found)),
         _done(here),
         element(
             "dl",
@@ -153,9 +158,9 @@ async def contain(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     form = await request.form()
     sent = await read_form(request)
-    if sent["span"] not in _SPANS:
+    if sent["span"] not in BLOCK_HOURS:
         raise IncompleteFormError("span")
-    end = here.now + timedelta(hours=_SPANS[sent["span"]])
+    end = here.now + timedelta(hours=BLOCK_HOURS[sent["span"]])
     id_ = sent.get("alert")
     back = f"/console/alerts/{segment(id_)}" if id_ else CONTAIN
     picked = [str(each) for each in form.getall("pick", [])]
@@ -254,7 +259,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
         "div",
         field(
             words("contain.until"),
-            choices("span", [(span, f"{hours} h") for span, hours in _SPANS.items()], "6h"),
+            choices("span", [(span, f"{hours} h") for span, hours in BLOCK_HOURS.items()], "6h"),
         ),
         field(words("contain.reason"), element("input", name="reason", maxlength="200")),
         element("button", words("contain.block")),

@@ -169,14 +169,16 @@ async def _editor(
                 class_="quiet no-script",
             ),
             element("button", words("editor.format"), type="button", id="format", class_="quiet"),
-            element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
             control_if_allowed(here, "rules:write", _backtest_button(here)),
             prove_button(here),
-            control_if_allowed(here, publishing_scope(here), _publish_button(here)),
             class_="actions",
         ),
-        control_if_allowed(
-            here, publishing_scope(here), element("div", *terms_fields(here), class_="line terms")
+        element(
+            "div",
+            *(terms_fields(here) if here.may(publishing_scope(here)) else ()),
+            control_if_allowed(here, publishing_scope(here), _publish_button(here)),
+            element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
+            class_="line",
         ),
         element("p", words("editor.leave"), class_="hints"),
         method="post",

@@ -15,6 +15,7 @@ from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     choices,
+    confirmed,
     control_if_allowed,
     field,
     instant,
@@ -106,7 +107,11 @@ def _row(here: Visit, key: JsonObject) -> Html:
         join_html(instant(here, key["created_at"], "%d %b %Y"), " ", key["created_by"]),
         since_text(here, key["used_at"]),
         "–" if end is None else instant(here, end, "%d %b %Y"),
-        control_if_allowed(here, "users:write", revoke),
+        control_if_allowed(
+            here,
+            "users:write",
+            confirmed(words("keys_page.revoke"), words("keys_page.revoke_warning"), revoke),
+        ),
     )
 
 

@@ -22,6 +22,7 @@ from tollkeeper.api.console.parts import (
     choices,
     control_if_allowed,
     field,
+    instant,
     next_page,
     notice,
     number,
@@ -381,7 +382,7 @@ def _entry(here: Visit, name: str, entry: JsonObject) -> Html:
     columns = "".join(f" · {key} {value}" for key, value in (entry.get("columns") or {}).items())
     return row(
         join_html(element("code", entry["value"]), columns),
-        entry.get("expires_at") or "–",
+        instant(here, end, "%d %b %Y %H:%M") if (end := entry.get("expires_at")) else "–",
         entry.get("note") or "",
         entry.get("by") or "",
         control_if_allowed(here, "lists:write", remove),

@@ -15,11 +15,12 @@ from tollkeeper.api.console.alarm import denied_of, find_cause
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import first_page, page
-from tollkeeper.api.console.pages.alerts import alert_address
+from tollkeeper.api.console.pages.alerts import alert_address, alert_title, mark_text
 from tollkeeper.api.console.parts import (
     bar,
     chart,
     control_if_allowed,
+    mask_alert_key,
     mask_entity,
     notice,
     number,
@@ -259,6 +260,7 @@ def _flow(here: Visit, flow: list[JsonObject]) -> Html:
         shown,
         here.words("frame.as_table"),
         data_kinds="deny challenge allow",
+        data_across=here.words("payments.time"),
         data_select="/console/payments",
         data_zone=here.zone.key,
     )
@@ -328,17 +330,22 @@ def _firing(here: Visit, firing: list[JsonObject], usual: list[JsonObject]) -> H
 
 
 def _alerts(here: Visit, alerts: list[JsonObject]) -> Html:
+    words = here.words
     if not alerts:
-        return element("p", here.words("alerts.none"), class_="empty")
-    return element(
-        "ul",
-        *(
-            element(
-                "li",
-                element("a", f"{each['type']} · {each['monitor']}", href=alert_address(each)),
-                " ",
+        return element("p", words("alerts.none"), class_="empty")
+    return table(
+        [words(f"alerts.{title}") for title in ("monitor", "key", "state", "at")],
+        [
+            row(
+                element("a", alert_title(each), href=alert_address(each)),
+                mask_alert_key(each),
+                mark_text(here, each["mark"]),
                 since_text(here, each["at"]),
+                numeric=(3,),
             )
             for each in alerts
-        ),
+        ],
+        words("now.alerts"),
+        numeric=(3,),
+        class_="rows",
     )

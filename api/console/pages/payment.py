@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from litestar import Request, get, post
@@ -12,14 +13,14 @@ from litestar.response import Response
 
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
-from tollkeeper.api.console.form import read_form
-from tollkeeper.api.console.lit import lit_text
+from tollkeeper.api.console.form import IncompleteFormError, read_form
+from tollkeeper.api.console.list_form import BLOCK_HOURS, list_form
+from tollkeeper.api.console.lit import lit_expression, lit_text
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.lists import send_entries
 from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
-    choices,
     control_if_allowed,
     errors_notice,
     field,
@@ -41,12 +42,15 @@ from tollkeeper.api.console.parts import (
     row,
     since_text,
     table,
+    text_of,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 SOURCE = "review"
 """A verdict that a person gives here is a label of this source."""
+LISTED = ("device", "ip", "card", "bin", "user", "email", "merchant")
+"""The values of a payment that lists hold."""
 _VERDICTS = (("fraud", "f"), ("legitimate", "l"), ("unsure", "u"))
 
 
@@ -89,15 +93,19 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
     explanation, refused = await _read_explanation(here, path)
     # What merchants have in common is not theirs to see, and trials count over all of them.
     tried = [] if here.merchants else (await ask(f"{path}/shadows"))["shadows"]
+    rule = None if explanation is None else explanation.get("rule")
+    text = None if rule is None else await _read_text(here, rule)
+    masks = _masks(shown)
+    adding = await list_form(here, id_, entities(shown))
     content = join_html(
         _verdict_notice(here, id_),
-        _head(here, shown, labels["label"]),
+        _head(here, shown, labels["label"], _because(here, rule, text, masks)),
         Html("") if refused is None else errors_notice(refused.errors),
         element(
             "div",
             element(
                 "div",
-                await _rule(here, explanation, _masks(shown)),
+                _rule(here, explanation, text, masks),
                 _trials(here, tried),
                 _score(here, explanation),
                 class_="main",
@@ -107,9 +115,11 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
                 control_if_allowed(here, "labels:write", _verdicts(here, id_)),
                 _facts(here, shown, revealed),
                 _related_table(here, id_, related["related"]),
+                element("section", element("h2", here.words("payment.add_to_list")), adding)
+                if adding
+                else adding,
                 _timeline(here, shown, found["history"], labels["labels"]),
                 _notes(here, id_, notes["notes"]),
-                await _list_form(here, id_, shown),
                 class_="side",
             ),
             class_="columns wide",
@@ -140,24 +150,28 @@ async def judge(here: Visit, id_: str, verdict: str, note: str = "") -> None:
 
 @post("/console/payments/{id_:str}/list")
 async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
-    """Put one of the payment's values in a list."""
+    """Put one of the payment's values in a list, for good or for some hours."""
     here = await visit(request)
     sent = await read_form(request)
+    by, _, name = sent["put"].partition(":")
     shown = (await here.client.get(f"/v1/payments/{segment(id_)}"))["payment"]
-    value = entities(shown)[sent["by"]]
+    value, span = entities(shown).get(by), sent.get("span")
+    if value is None or (span and span not in BLOCK_HOURS):
+        raise IncompleteFormError("put" if value is None else "span")
     entry: dict[str, str] = {"value": value, "note": sent.get("note") or f"payment {id_}"}
-    if expires := sent.get("expires_at"):
-        entry["expires_at"] = expires
-    name = sent["list"]
+    if span:
+        entry["expires_at"] = text_of(here.now + timedelta(hours=BLOCK_HOURS[span]))
     if here.list_approval:
         number_ = await send_entries(here, name, [entry], entry["note"])
         return go_to(proposed_address(number_))
     await here.client.send("PUT", f"/v1/lists/{segment(name)}/entries", body={"entries": [entry]})
+    if sent.get("shared"):  # it came from the page of those that share the value
+        return go_to(target("/console/payments", of=id_, by=by, listed=name))
     return go_to(target(payment_address(id_), listed=name))
 
 
 def entities(shown: JsonObject) -> dict[str, str]:
-    """The values of a payment that lists hold, by what they are."""
+    """Those of `LISTED` that a payment has."""
     card = shown.get("method", {}).get("card") or {}
     device = shown.get("device") or {}
     user = shown.get("user") or {}
@@ -220,7 +234,7 @@ def _verdict_notice(here: Visit, id_: str) -> Html:
     return notice("good", words("payment.labelled", label=words(f"label.{labelled}")), " ", undo)
 
 
-def _head(here: Visit, shown: JsonObject, known: str | None) -> Html:
+def _head(here: Visit, shown: JsonObject, known: str | None, because: Html) -> Html:
     words = here.words
     analyses = shown.get("analyses") or {}
     rule = analyses.get("rule")
@@ -243,6 +257,7 @@ def _head(here: Visit, shown: JsonObject, known: str | None) -> Html:
             " ",
             why or words("payment.no_reason"),
         ),
+        because,
         element(
             "p",
             words("payment.by"),
@@ -273,7 +288,33 @@ def _masks(shown: JsonObject) -> dict[str, str]:
     return masks | ({last: f"…{last[-2:]}"} if last else {})
 
 
-async def _rule(here: Visit, explanation: JsonObject | None, masks: Mapping[str, str]) -> Html:
+async def _read_text(here: Visit, rule: JsonObject) -> str | None:
+    """The text of the version that decided, None to those who may not read rules."""
+    if not here.may("rules:read"):
+        return None
+    path = f"/v1/rules/{segment(rule['rule'])}/versions/{rule['version']}"
+    text: str = (await here.client.get(path))["rule"]["text"]
+    return text
+
+
+def _because(
+    here: Visit, rule: JsonObject | None, text: str | None, masks: Mapping[str, str]
+) -> Html:
+    """The expression that decided with its values; where none did, the one that came nearest."""
+    if rule is None or text is None:
+        return Html("")
+    wanted = rule["met"] or rule["nearest"]
+    found = next((each for each in rule["conditions"] if each["name"] == wanted), None)
+    if found is None:
+        return Html("")
+    lit = element("code", lit_expression(text, found["when"], masks))
+    said = "" if rule["met"] else here.words("payment.nearest", condition=found["name"])
+    return element("p", said, " ", lit, class_="because")
+
+
+def _rule(
+    here: Visit, explanation: JsonObject | None, text: str | None, masks: Mapping[str, str]
+) -> Html:
     words = here.words
     if explanation is None:
         return Html("")
@@ -285,14 +326,6 @@ async def _rule(here: Visit, explanation: JsonObject | None, masks: Mapping[str,
     )
     if rule is None:
         return join_html(exact, element("p", words("payment.no_rule"), class_="empty"))
-    nearest = _nearest(here, rule)
-    text = (
-        (await here.client.get(f"/v1/rules/{segment(rule['rule'])}/versions/{rule['version']}"))[
-            "rule"
-        ]["text"]
-        if here.may("rules:read")
-        else None
-    )
     body = (
         _conditions(here, rule)
         if text is None
@@ -304,7 +337,6 @@ async def _rule(here: Visit, explanation: JsonObject | None, masks: Mapping[str,
         "section",
         element("h2", words("payment.rule")),
         exact,
-        nearest,
         body,
         _histories(here, rule),
     )
@@ -333,14 +365,6 @@ def _trials(here: Visit, tried: list[JsonObject]) -> Html:
         )
         items.append(element("li", shown, " → ", said))
     return element("section", element("h2", here.words("payment.trials")), element("ul", *items))
-
-
-def _nearest(here: Visit, rule: JsonObject) -> Html:
-    if rule["met"] is not None or rule.get("nearest") is None:
-        return Html("")
-    nearest = rule["nearest"]
-    name = nearest["condition"] if isinstance(nearest, dict) and "condition" in nearest else nearest
-    return element("p", here.words("payment.nearest", condition=str(name)), class_="nearest")
 
 
 def _conditions(here: Visit, rule: JsonObject) -> Html:
@@ -550,8 +574,9 @@ def _related_table(here: Visit, id_: str, related: list[JsonObject]) -> Html:
                     "a",
                     element("small", here.words(f"by.{each['by']}")),
                     " ",
-                    mask_entity(each["by"], each["value"]),
+                    element("span", mask_entity(each["by"], each["value"])),
                     href=target("/console/payments", of=id_, by=each["by"]),
+                    class_="name",
                 ),
                 payments_link(here, number(tally["payments"]), None, of=id_, by=each["by"]),
                 percent(tally["actions"]["deny"], tally["payments"]),
@@ -634,36 +659,5 @@ def _verdicts(here: Visit, id_: str) -> Html:
             method="post",
             action=f"{payment_address(id_)}/label",
             class_="verdicts",
-        ),
-    )
-
-
-async def _list_form(here: Visit, id_: str, shown: JsonObject) -> Html:
-    if not here.may("lists:write"):
-        return Html("")
-    lists = [each for each in (await here.client.get("/v1/lists"))["lists"] if "type" in each]
-    words = here.words
-    if not lists:
-        return Html("")
-    return element(
-        "section",
-        element("h2", words("payment.add_to_list")),
-        element(
-            "form",
-            field(
-                words("payment.value_of"),
-                choices("by", [(by, words(f"by.{by}")) for by in entities(shown)]),
-            ),
-            field(
-                words("payment.list"),
-                choices(
-                    "list", [(each["name"], f"{each['name']} ({each['type']})") for each in lists]
-                ),
-            ),
-            field(words("lists.note"), element("input", name="note", maxlength="200")),
-            element("button", words("payment.add")),
-            method="post",
-            action=f"{payment_address(id_)}/list",
-            class_="stack",
         ),
     )

@@ -13,13 +13,17 @@ from litestar.response import Response, Stream
 from tollkeeper.api.console.answers import PAGE_HEADERS, csv_file, go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.list_form import list_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.payment import LISTED, SOURCE
 from tollkeeper.api.console.parts import (
     action_of,
+    control_if_allowed,
     errors_notice,
     field,
     mask_entity,
     next_page,
+    notice,
     number,
     payment_row,
     payment_table,
@@ -27,6 +31,7 @@ from tollkeeper.api.console.parts import (
     reason,
     score_of,
     since_text,
+    text_of,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -38,6 +43,9 @@ EXPORT_PAGE = "500"
 EXPORT_TITLES = ("id", "at", "action", "why", "amount", "currency", "score", "status", "label")
 _LIVE_ROWS = "20"
 """So many rows come at a time: nobody reads more, and each is made where payments are decided."""
+LABELLED_AT_ONCE = 1000
+"""So many payments get a verdict together at most."""
+_VERDICTS = ("fraud", "legitimate")
 EXAMPLE_SEARCHES = (
     "action:deny since:1h",
     "bin:41111111",
@@ -64,20 +72,55 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
     except RefusalError as refusal:
         if refusal.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
-        content = join_html(_search(here, query, saved), errors_notice(refusal.errors))
+        content = join_html(
+            element("h1", words("frame.payments")),
+            _search(here, query, saved),
+            errors_notice(refusal.errors),
+        )
         return html(page(here, words("frame.payments"), content), refusal.status)
     rows = found["payments"]
     content = join_html(
         element("h1", words("frame.payments")),
+        _done(here),
         _search(here, query, saved),
-        _saving(here, query, saved),
-        Html("") if shared is None else _entity(here, shared),
-        _tools(here, count),
+        Html("") if shared is None else await _entity(here, shared),
+        element(
+            "div",
+            _tools(here, count),
+            _saving(here, query, saved),
+            _judging(here, query, count),
+            class_="tools",
+        ),
         payment_table(here, rows, **_live(here, query)),
         Html("") if rows else element("p", words("payments.none"), class_="empty"),
         next_page(here, found["cursor"], words("payments.older")),
     )
     return html(page(here, words("frame.payments"), content))
+
+
+@post("/console/payments/labels")
+async def judge_found(request: Request[Any, Any, Any]) -> Response[str]:
+    """One verdict for every payment that a search found, as its page showed them: for none that came
+    later.
+    """
+    here = await visit(request)
+    sent = await read_form(request)
+    query = {"q": sent["q"], "limit": EXPORT_PAGE}
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    while len(found) <= LABELLED_AT_ONCE:
+        answer = await here.client.get("/v1/payments", {**query, "cursor": cursor})
+        found += [each for each in answer["payments"] if each["at"] <= sent["at"]]
+        cursor = answer["cursor"]
+        if cursor is None:
+            break
+    verdict = {"source": SOURCE, "label": sent["label"], "reason": sent.get("note") or None}
+    labels = [{"payment": each["id"], **verdict} for each in found]
+    kept = 0
+    if labels:
+        answer = await here.client.send("POST", "/v1/labels", body={"labels": labels})
+        kept = sum(each["status"] == HTTPStatus.OK for each in answer["labels"])
+    return go_to(target("/console/payments", q=sent["q"], labelled=str(kept)))
 
 
 @get("/console/payments/export.csv")
@@ -150,6 +193,39 @@ async def save_search(request: Request[Any, Any, Any]) -> Response[str]:
     return go_to(target("/console/payments", q=sent.get("q")))
 
 
+def _done(here: Visit) -> Html:
+    if listed := here.query.get("listed"):
+        return notice("good", here.words("payment.listed", list=listed))
+    if labelled := here.query.get("labelled"):
+        return notice("good", here.words("payments.labelled", count=labelled))
+    return Html("")
+
+
+def _judging(here: Visit, query: str, count: int) -> Html:
+    """One verdict for all that the search found, where they are not too many."""
+    words = here.words
+    if not query or "of" in here.query or not 0 < count <= LABELLED_AT_ONCE:
+        return Html("")
+    buttons = (
+        element(
+            "button", words(f"label.{each}"), name="label", value=each, class_=f"verdict {each}"
+        )
+        for each in _VERDICTS
+    )
+    form = element(
+        "form",
+        element("input", type="hidden", name="q", value=query),
+        element("input", type="hidden", name="at", value=text_of(here.now)),
+        field(words("payment.verdict_note"), element("input", name="note", maxlength="200")),
+        *buttons,
+        method="post",
+        action="/console/payments/labels",
+        class_="line",
+    )
+    summary = element("summary", words("payments.judge", count=number(count)))
+    return control_if_allowed(here, "labels:write", element("details", summary, form))
+
+
 def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
     """A name for the search that is shown, or its end."""
     words = here.words
@@ -172,7 +248,7 @@ def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
             ),
         )
     )
-    return element(
+    form = element(
         "form",
         element("input", type="hidden", name="q", value=query),
         *said,
@@ -180,6 +256,9 @@ def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
         action="/console/searches",
         class_="line",
     )
+    if known is not None:
+        return form
+    return element("details", element("summary", words("payments.save_search")), form)
 
 
 def _both(query: str, entity: str | None) -> str:
@@ -237,12 +316,10 @@ def _tools(here: Visit, count: int) -> Html:
         words("payments.csv"),
         href=target("/console/payments/export.csv", q=here.query.get("q")),
     )
-    return element(
-        "div",
+    return join_html(
         element("p", words("payments.count", count=number(count)), id="count", role="status"),
         live_box,
         csv_link,
-        class_="tools",
     )
 
 
@@ -257,8 +334,10 @@ def _live(here: Visit, query: str) -> dict[str, str]:
     )
 
 
-def _entity(here: Visit, shared: JsonObject) -> Html:
+async def _entity(here: Visit, shared: JsonObject) -> Html:
+    """What is known of the value that the payments share, and the way into a list."""
     words, tally = here.words, shared["tally"]
+    values = {shared["by"]: shared["value"]} if here.query["by"] in LISTED else {}
     return element(
         "section",
         element("h2", words(f"by.{shared['by']}"), " ", mask_entity(shared["by"], shared["value"])),
@@ -272,6 +351,7 @@ def _entity(here: Visit, shared: JsonObject) -> Html:
                 fraud=number(tally["labels"]["fraud"]),
             ),
         ),
+        await list_form(here, here.query["of"], values, shared="1") if values else Html(""),
         class_="entity",
     )
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 from litestar import Request, get
@@ -17,9 +19,9 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     choices,
+    column,
     field,
     money,
-    money_column,
     moneys,
     number,
     payments_link,
@@ -27,6 +29,8 @@ from tollkeeper.api.console.parts import (
     read_instant,
     row,
     table,
+    text_of,
+    written,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -34,19 +38,15 @@ from tollkeeper.api.html import Html, element, join_html
 SPAN = "365d"
 MATURE_DAYS = 45
 """Chargebacks of a payment have mostly come after this many days."""
-TITLES = (
-    "month",
-    "payments",
-    "money",
-    "denied",
-    "challenged",
-    "passed",
-    "fraud",
-    "rate",
-    "disputes",
-    "dispute_rate",
-)
-_NUMERIC = tuple(range(1, len(TITLES)))
+DECIDED = ("month", "payments", "money", "denied", "challenged", "challenge_passed", "passed")
+KNOWN = ("month", "fraud", "rate", "fraud_money", "money_rate", "disputes", "dispute_rate")
+TITLES = (*DECIDED, *KNOWN[1:])
+"""What a month is told by, in the file; on the page what was decided and what became known are apart."""
+_TOP = 8
+"""So many conditions are told of."""
+_LATELY = "30d"
+_ALERTS = "100"
+"""So many of the newest alerts tell how soon people looked after them."""
 DISPUTED = tuple(f"chargeback:{verdict}" for verdict in ("fraud", "legitimate", "unsure"))
 """Every chargeback, whatever it says the payment was."""
 
@@ -68,10 +68,9 @@ class WrongDenials:
 async def report(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    months, merchants, denied = await asyncio.gather(_months(here), _merchants(here), _denied(here))
-    rows = [
-        row(*_linked(here, each, _row(here, each)), numeric=_NUMERIC) for each in reversed(months)
-    ]
+    months, merchants, denied, top, at_work = await asyncio.gather(
+        _months(here), _merchants(here), _denied(here), _top_conditions(here), _at_work(here)
+    )
     content = join_html(
         element(
             "header",
@@ -84,14 +83,14 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
             ),
             class_="tools",
         ),
-        table(
-            [words(f"report.{title}") for title in TITLES],
-            rows,
-            words("frame.report"),
-            numeric=_NUMERIC,
-        ),
+        element("h2", words("report.decided")),
+        _months_table(here, months, DECIDED, words("report.decided")),
+        element("h2", words("report.became_known")),
+        _months_table(here, months, KNOWN, words("report.became_known")),
         element("p", words("report.note", days=MATURE_DAYS), class_="hints"),
         *_what_denials_do(here, denied, await _wrong_denials(here, denied)),
+        top,
+        at_work,
     )
     return html(page(here, words("frame.report"), content))
 
@@ -99,7 +98,10 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
 @get("/console/report.csv")
 async def report_file(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
-    return csv_file("report", TITLES, [_row(here, each) for each in await _months(here)])
+    rows = [
+        [" · ".join(cells) for cells in _cells(here, each).values()] for each in await _months(here)
+    ]
+    return csv_file("report", TITLES, rows)
 
 
 def _wanted(here: Visit) -> dict[str, str | None]:
@@ -108,17 +110,43 @@ def _wanted(here: Visit) -> dict[str, str | None]:
 
 
 async def _months(here: Visit) -> list[JsonObject]:
-    """The figures of each month that has payments, with `disputes`."""
+    """The figures of each month that has payments, with those of its `disputed`, `challenged` and
+    `frauds`.
+    """
     query = {**_wanted(here), "every": "month"}
-    found, disputed = await asyncio.gather(
-        here.client.get("/v1/figures", {**query, "money": "true"}),
-        here.client.get("/v1/figures", {**query, "labelled": DISPUTED}),
+    parts: dict[str, dict[str, Any]] = {
+        "all": {"money": "true"},
+        "disputed": {"labelled": DISPUTED},
+        "challenged": {"action": "challenge"},
+        "frauds": {"label": "fraud", "money": "true"},
+    }
+    answers = await asyncio.gather(
+        *(here.client.get("/v1/figures", {**query, **more}) for more in parts.values())
     )
-    return [
-        {**each, "disputes": of["tally"]["payments"]}
-        for each, of in zip(found["figures"], disputed["figures"], strict=True)
-        if each["tally"]["payments"]
-    ]
+    months = zip(*(answer["figures"] for answer in answers), strict=True)
+    named = (dict(zip(parts, month, strict=True)) for month in months)
+    return [{**each["all"], **each} for each in named if each["all"]["tally"]["payments"]]
+
+
+def _months_table(
+    here: Visit, months: list[JsonObject], titles: tuple[str, ...], caption: str
+) -> Html:
+    """Some figures of each month, the newest first, with counts leading to their payments."""
+    numeric = tuple(range(1, len(titles)))
+    rows = []
+    for month in reversed(months):
+        cells = _cells(here, month)
+        linked = _links(here, month)
+        shown = (
+            payments_link(here, cells[title][0], linked[title])
+            if title in linked
+            else column(cells[title])
+            for title in titles
+        )
+        rows.append(row(*shown, numeric=numeric))
+    return table(
+        [here.words(f"report.{title}") for title in titles], rows, caption, numeric=numeric
+    )
 
 
 async def _merchants(here: Visit) -> list[str]:
@@ -213,7 +241,7 @@ def _what_denials_do(
             words("report.denials"),
             numeric=(1, 2, 3),
         ),
-        element("p", words("report.prevented"), " ", element("strong", " · ".join(kept))),
+        element("p", words("report.prevented"), " ", column(kept)),
         element("p", words("report.prevented_note"), class_="hints"),
     )
 
@@ -233,47 +261,107 @@ def _amounts(currency: str, denied: str, low: Decimal, high: Decimal) -> str:
     return least if least == most else f"{least} – {most}"
 
 
-def _linked(here: Visit, month: JsonObject, cells: tuple[str, ...]) -> tuple[str, ...]:
-    """The row with its counts leading to their payments."""
+def _links(here: Visit, month: JsonObject) -> dict[str, str]:
+    """The searches that the counts of a month lead to."""
     span = f"since:{month['start']} until:{month['end']}"
     if merchant := here.query.get("merchant"):
         span += f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
     disputed = " ".join(f"labelled:{each}" for each in DISPUTED)
-    queries = {
+    return {
         "payments": span,
         "fraud": f"label:fraud {span}",
         "disputes": f"{disputed} {span}",
     }
-    return tuple(
-        payments_link(here, cell, queries[title])
-        if title in queries
-        else money_column(moneys(month["money"]))
-        if title == "money"
-        else cell
-        for title, cell in zip(TITLES, cells, strict=True)
-    )
 
 
-def _row(here: Visit, month: JsonObject) -> tuple[str, ...]:
+def _cells(here: Visit, month: JsonObject) -> dict[str, tuple[str, ...]]:
+    """What each of `TITLES` says of a month; amounts by currency, the largest first."""
     tally = month["tally"]
     payments, actions, labels = tally["payments"], tally["actions"], tally["labels"]
     end = read_instant(month["end"])
     ripe = (here.now - end).days >= MATURE_DAYS
-    name = read_instant(month["start"]).astimezone(here.zone).strftime("%Y-%m")
-    return (
-        name if ripe else f"{name} {here.words('report.unripe')}",
-        number(payments),
-        " · ".join(moneys(month["money"])) or "–",
-        percent(actions["deny"], payments),
-        percent(actions["challenge"], payments),
-        percent(tally["statuses"]["succeeded"], payments),
-        number(labels["fraud"]),
-        _exact_percent(labels["fraud"], payments),
-        number(month["disputes"]),
-        _exact_percent(month["disputes"], tally["statuses"]["succeeded"]),
+    name = written(here, read_instant(month["start"]), "%b %Y")
+    challenged, disputes = (month[each]["tally"] for each in ("challenged", "disputed"))
+    frauds = {name: Decimal(amount) for name, amount in month["frauds"]["money"].items()}
+    return {
+        "month": (name,) if ripe else (name, here.words("report.unripe")),
+        "payments": (number(payments),),
+        "money": tuple(moneys(month["money"])),
+        "denied": (percent(actions["deny"], payments),),
+        "challenged": (percent(actions["challenge"], payments),),
+        "challenge_passed": (percent(challenged["statuses"]["succeeded"], challenged["payments"]),),
+        "passed": (percent(tally["statuses"]["succeeded"], payments),),
+        "fraud": (number(labels["fraud"]),),
+        "rate": (_exact_percent(labels["fraud"], payments),),
+        "fraud_money": tuple(moneys(frauds)),
+        "money_rate": tuple(
+            f"{_exact_percent(frauds[currency], Decimal(month['money'][currency]))} {currency}"
+            for currency in sorted(frauds, key=lambda name: -frauds[name])
+        ),
+        "disputes": (number(disputes["payments"]),),
+        "dispute_rate": (_exact_percent(disputes["payments"], tally["statuses"]["succeeded"]),),
+    }
+
+
+async def _top_conditions(here: Visit) -> Html:
+    """The conditions that decided most of late."""
+    query = {**_wanted(here), "since": _LATELY, "by": "condition"}
+    figures = (await here.client.get("/v1/figures", query))["figures"]
+    met = [each for each in figures if each["by"] != "none" and each["tally"]["payments"]]
+    if not met:
+        return Html("")
+    words = here.words
+    rows = []
+    for each in sorted(met, key=lambda each: -int(each["tally"]["payments"]))[:_TOP]:
+        tally = each["tally"]
+        span = f"condition:{each['by']} since:{each['start']} until:{each['end']}"
+        if merchant := here.query.get("merchant"):
+            span += f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
+        rows.append(
+            row(
+                element("code", each["by"]),
+                payments_link(here, number(tally["payments"]), span),
+                percent(tally["actions"]["deny"], tally["payments"]),
+                payments_link(here, number(tally["labels"]["fraud"]), f"{span} label:fraud"),
+                payments_link(
+                    here, number(tally["labels"]["legitimate"]), f"{span} label:legitimate"
+                ),
+                numeric=(1, 2, 3, 4),
+            )
+        )
+    titles = (
+        words("now.condition"),
+        words("report.payments"),
+        words("report.denied"),
+        words("label.fraud"),
+        words("label.legitimate"),
     )
+    shown = table(titles, rows, words("report.top"), numeric=(1, 2, 3, 4))
+    return element("section", element("h2", words("report.top")), shown)
 
 
-def _exact_percent(part: int, whole: int) -> str:
+async def _at_work(here: Visit) -> Html:
+    """How soon people looked after the newest alerts."""
+    if "merchant" in here.query:
+        return Html("")
+    since = text_of(here.now - timedelta(days=30))
+    newest = (await here.client.get("/v1/alerts", {"limit": _ALERTS}))["alerts"]
+    alerts = [each for each in newest if each["at"] >= since]
+    if not alerts:
+        return Html("")
+    waits = sorted(
+        read_instant(each["mark"]["at"]) - read_instant(each["at"])
+        for each in alerts
+        if each["mark"]["at"] is not None
+    )
+    words = here.words
+    said = words("report.alerts", count=number(len(alerts)), seen=number(len(waits)))
+    if waits:
+        minutes = ceil(waits[len(waits) // 2].total_seconds() / 60)
+        said += " " + words("report.alerts_soon", minutes=number(minutes))
+    return element("section", element("h2", words("report.at_work")), element("p", said))
+
+
+def _exact_percent(part: int | Decimal, whole: int | Decimal) -> str:
     """A share to a hundredth of a percent, as card schemes count; a dash of nothing."""
     return f"{100 * part / whole:.2f}\u202f%" if whole else "–"

@@ -17,11 +17,11 @@ from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     choices,
+    column,
     control_if_allowed,
     field,
     instant,
     mask_id,
-    money_column,
     moneys,
     notice,
     number,
@@ -49,17 +49,25 @@ _DAY, _TALL = 4, 20
 async def rules(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    found = (await here.client.get("/v1/rules"))["rules"]
+    found, month = await asyncio.gather(
+        here.client.get("/v1/rules"),
+        here.client.get("/v1/figures", {"by": "rule", "since": "30d"})
+        if here.may("payments:read")
+        else _nothing(),
+    )
+    decided = {each["by"]: each for each in month["figures"]}
     rows = [
         row(
             element("a", each["name"], href=rule_address(each["name"])),
             "–" if each["active"] is None else f"v{each['active']}",
             f"v{each['newest']}",
             " · ".join(_trials(here, each)) or "–",
+            *_decided(here, decided.get(each["name"])),
+            numeric=(4, 5, 6),
         )
-        for each in found
+        for each in found["rules"]
     ]
-    titles = ("name", "active", "newest", "trials")
+    titles = ("name", "active", "newest", "trials", "decided", "challenged", "denied")
     new = control_if_allowed(
         here,
         "rules:write",
@@ -68,12 +76,37 @@ async def rules(request: Request[Any, Any, Any]) -> Response[str]:
     content = join_html(
         element("header", element("h1", words("frame.rules")), new, class_="tools"),
         table(
-            [words(f"rules.{title}") for title in titles], rows, words("frame.rules"), class_="rows"
+            [words(f"rules.{title}") for title in titles],
+            rows,
+            words("frame.rules"),
+            numeric=(4, 5, 6),
+            class_="rows",
         )
         if rows
         else element("p", words("rules.none"), class_="empty"),
     )
     return html(page(here, words("frame.rules"), content))
+
+
+async def _nothing() -> JsonObject:
+    """The figures that somebody has who may read none."""
+    return {"figures": []}
+
+
+def _decided(here: Visit, month: JsonObject | None) -> tuple[str, ...]:
+    """How many payments a rule decided of late, and of how many it challenged and denied."""
+    if month is None:
+        return ("–",) * 3
+    span = f"rule:{month['by']} since:{month['start']} until:{month['end']}"
+    tally = month["tally"]
+    more = {"challenge": " action:challenge", "deny": " action:deny"}
+    return (
+        payments_link(here, number(tally["payments"]), span),
+        *(
+            payments_link(here, number(tally["actions"][action]), f"{span}{asked}")
+            for action, asked in more.items()
+        ),
+    )
 
 
 @get("/console/rules/{name:str}")
@@ -270,7 +303,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
                 ),
                 f"v{each['version']}",
                 payments_link(here, number(tally["payments"]), query),
-                money_column(moneys(each["money"])),
+                column(moneys(each["money"])),
                 payments_link(here, number(tally["actions"]["deny"]), f"{query} action:deny"),
                 _precision(here, precision),
                 percent(each["came_back"]["succeeded"], each["came_back"]["of"]),

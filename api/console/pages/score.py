@@ -12,8 +12,20 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.parts import chart, number, payments_link, percent, row, table, text_of
-from tollkeeper.api.console.visit import Visit, visit
+from tollkeeper.api.console.parts import (
+    chart,
+    column,
+    control_if_allowed,
+    field,
+    moneys,
+    number,
+    payments_link,
+    percent,
+    row,
+    table,
+    text_of,
+)
+from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _LABELS = ("fraud", "legitimate", "none")
@@ -21,6 +33,8 @@ _BAND = 10
 """So many scores are one band, in hundredths; 1.00 is of the last."""
 _BEFORE = timedelta(days=28)
 """What a short time is held against: so long before it."""
+SPANS = ("30d", "90d", "365d")
+"""Times that the page tells of, the usual one first."""
 STEPS = tuple(range(50, 100, 5))
 """Thresholds that the table tells of, in hundredths."""
 
@@ -29,18 +43,104 @@ STEPS = tuple(range(50, 100, 5))
 async def score(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    since = here.query.get("since", "30d")
-    buckets = (await here.client.get("/v1/scores", {"by": "label", "since": since}))["scores"]
+    since = here.query.get("since", SPANS[0])
+    asked = {name: here.query.get(name) for name in ("challenge", "deny")}
+    found, weighed = await asyncio.gather(
+        here.client.get("/v1/scores", {"by": "label", "since": since}),
+        here.client.get("/v1/thresholds", {"since": since, **asked}),
+    )
+    buckets = found["scores"]
     content = join_html(
         element("h1", words("frame.score")),
-        element("p", words("score.note", since=since)),
+        _spans(here, since),
+        element("p", words("score.note"), class_="hints"),
         _curve(here, buckets, since),
         element("h2", words("score.thresholds")),
-        _thresholds(here, buckets, since),
+        _thresholds(here, buckets, since, weighed["now"]["thresholds"]),
+        element("h2", words("score.weigh")),
+        _weigh_form(here, since, weighed["asked"]["thresholds"]),
+        _weighed(here, weighed, is_asked=any(asked.values())),
+        element("p", words("score.weigh_note"), class_="hints"),
         element("h2", words("score.holdout")),
         await _false_positives(here),
     )
     return html(page(here, words("frame.score"), content, scripts=("vendor/uplot.js",)))
+
+
+def _spans(here: Visit, since: str) -> Html:
+    """Of which time the page tells."""
+    links = (
+        element(
+            "a",
+            here.words("score.days", days=span.removesuffix("d")),
+            href=here.address(since=span),
+            aria_current="true" if span == since else None,
+        )
+        for span in SPANS
+    )
+    return element("p", *links, class_="choices")
+
+
+def _weigh_form(here: Visit, since: str, asked: JsonObject) -> Html:
+    fields = (
+        field(
+            here.words(f"settings.{name}"),
+            element(
+                "input",
+                type="number",
+                name=name,
+                step="0.01",
+                min="0",
+                max="1",
+                value=f"{asked[name]:.2f}",
+            ),
+        )
+        for name in ("challenge", "deny")
+    )
+    return element(
+        "form",
+        element("input", type="hidden", name="since", value=since),
+        *fields,
+        element("button", here.words("score.weigh_these"), class_="quiet"),
+        action="/console/score",
+        class_="line",
+    )
+
+
+def _weighed(here: Visit, weighed: JsonObject, *, is_asked: bool) -> Html:
+    """What pairs of thresholds would have stopped, and cost: those in force, those asked for, and the
+    cheapest.
+    """
+    words = here.words
+    wanted = ["now", *(["asked"] if is_asked else []), "cheapest"]
+    rows = []
+    for name in wanted:
+        outcome = weighed[name]
+        if outcome is None:
+            continue
+        pair = {each: f"{share:.2f}" for each, share in outcome["thresholds"].items()}
+        people, frauds = outcome["people"], outcome["frauds"]
+        use = element("a", words("score.use"), href=target("/console/settings", **pair))
+        rows.append(
+            row(
+                words(f"score.pair_{name}"),
+                pair["challenge"],
+                pair["deny"],
+                percent(frauds["challenged"] + frauds["denied"], frauds["payments"]),
+                percent(people["denied"], people["payments"]),
+                percent(people["challenged"], people["payments"]),
+                column(moneys(outcome["cost"])),
+                Html("") if name == "now" else control_if_allowed(here, "settings:write", use),
+                numeric=(1, 2, 3, 4, 5, 6),
+            )
+        )
+    titles = ("pair", "challenge", "deny", "stopped", "people_denied", "people_challenged", "cost")
+    return table(
+        [*(words(f"score.{title}") for title in titles), words("rule.act")],
+        rows,
+        words("score.weigh"),
+        numeric=(1, 2, 3, 4, 5, 6),
+    )
 
 
 def _label_count(bucket: JsonObject, label: str) -> int:
@@ -76,10 +176,12 @@ def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         words("frame.as_table"),
         data_kinds="deny allow none",
         data_plain="1",
+        data_across=words("payments.score"),
     )
 
 
-def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
+def _thresholds(here: Visit, buckets: list[JsonObject], since: str, now: JsonObject) -> Html:
+    """Each threshold with what it would deny; those in force are marked."""
     every = sum(each["payments"] for each in buckets)
     fraud = sum(_label_count(each, "fraud") for each in buckets)
     rows = []
@@ -89,15 +191,17 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         honest = sum(_label_count(each, "legitimate") for each in above)
         count = sum(each["payments"] for each in above)
         query = f"score_from:{step / 100:.2f} since:{since}"
+        in_force = next((each for each in ("deny", "challenge") if _is(now[each], step)), None)
+        mark = "" if in_force is None else here.words(f"score.in_force_{in_force}")
         rows.append(
             row(
-                f"{step / 100:.2f}",
+                join_html(element("span", f"{step / 100:.2f}"), " ", element("small", mark)),
                 payments_link(here, number(count), query),
                 percent(count, every),
                 percent(caught, fraud),
                 percent(caught, caught + honest),
                 payments_link(here, number(honest), f"{query} label:legitimate"),
-                numeric=(0, 1, 2, 3, 4, 5),
+                numeric=(1, 2, 3, 4, 5),
             )
         )
     titles = ("at", "denied", "share", "recall", "precision", "honest")
@@ -105,9 +209,13 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         [here.words(f"score.{title}") for title in titles],
         rows,
         here.words("score.thresholds"),
-        numeric=(0, 1, 2, 3, 4, 5),
+        numeric=(1, 2, 3, 4, 5),
         class_="rows",
     )
+
+
+def _is(threshold: Any, step: int) -> bool:
+    return round(float(threshold) * 100) == step
 
 
 async def _false_positives(here: Visit) -> Html:
@@ -161,6 +269,7 @@ async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
         words("frame.as_table"),
         data_kinds="deny none",
         data_plain="1",
+        data_across=words("payments.score"),
     )
 
 

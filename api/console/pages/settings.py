@@ -16,6 +16,7 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.keys import KEYS_PAGE
 from tollkeeper.api.console.pages.users import USERS
 from tollkeeper.api.console.parts import (
+    choices,
     control_if_allowed,
     field,
     instant,
@@ -28,6 +29,11 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
+_THRESHOLDS = ("challenge", "deny")
+_COSTS = (("chargeback", None), ("margin", "1"), ("challenge_lost", "1"))
+"""What wrong decisions cost, and the most that each may be."""
+_HELD_BY = ("user", "device", "order")
+"""By what it is settled who passes though denied."""
 _APPROVALS = ("publish", "thresholds", "lists")
 """What another person can have to approve."""
 
@@ -49,9 +55,9 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
                 here,
                 "users:read",
                 join_html(
-                    element("a", words("users.title"), href=USERS, class_="button"),
+                    element("a", words("users.title"), href=USERS, class_="button quiet"),
                     " ",
-                    element("a", words("keys_page.title"), href=KEYS_PAGE, class_="button"),
+                    element("a", words("keys_page.title"), href=KEYS_PAGE, class_="button quiet"),
                 ),
             ),
             class_="tools",
@@ -81,10 +87,11 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
 async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     sent = await read_form(request)
-    thresholds = {name: _number(sent[name]) for name in ("challenge", "deny")}
     form = await request.form()
     wanted = {
-        "thresholds": thresholds,
+        "thresholds": {name: _number(sent[name]) for name in _THRESHOLDS},
+        "costs": {name: _number(sent[name]) for name, _ in _COSTS},
+        "holdout": {"percent": _number(sent["percent"]), "by": sent["by"]},
         "time_zone": sent["time_zone"],
         "retention_days": _number(sent["retention_days"]),
         "approvals": {name: bool(sent.get(f"approve_{name}")) for name in _APPROVALS},
@@ -107,7 +114,7 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
 
 def _approval_settings(approvals: JsonObject) -> set[str]:
     """The settings that another person must approve."""
-    guarded = {"thresholds"} if approvals["thresholds"] else set()
+    guarded = {"thresholds", "holdout"} if approvals["thresholds"] else set()
     return guarded | {"approvals"} if any(approvals.values()) else guarded
 
 
@@ -122,72 +129,88 @@ def _number(text: str) -> Any:
 
 def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html:
     words = here.words
-    thresholds = account["thresholds"]
-    numbers = [
-        field(
-            words(f"settings.{name}"),
-            element(
-                "input",
-                type="number",
-                name=name,
-                step="0.01",
-                min="0",
-                max="1",
-                value=str(thresholds[name]),
-            ),
+    # Thresholds that were weighed on the page of scores come along.
+    thresholds = {
+        name: here.query.get(name, str(account["thresholds"][name])) for name in _THRESHOLDS
+    }
+    holdout, costs = account["holdout"], account["costs"]
+    approvals = [
+        _choice(
+            f"approve_{name}", "1", words(f"settings.approve_{name}"), account["approvals"][name]
         )
-        for name in ("challenge", "deny")
+        for name in _APPROVALS
     ]
-    return element(
-        "form",
-        *numbers,
-        field(
-            words("settings.zone"), element("input", name="time_zone", value=account["time_zone"])
-        ),
-        field(
-            words("settings.retention"),
-            element(
-                "input",
-                type="number",
-                name="retention_days",
-                min="1",
-                value=str(account["retention_days"]),
-            ),
-        ),
-        element(
-            "fieldset",
-            element("legend", words("settings.approvals")),
-            *(
-                _choice(
-                    f"approve_{name}",
-                    "1",
-                    words(f"settings.approve_{name}"),
-                    chosen=account["approvals"][name],
-                )
-                for name in _APPROVALS
-            ),
-        ),
-        element(
-            "fieldset",
-            element("legend", words("settings.merchant_lists")),
-            *(
-                _choice("merchant_list", name, name, chosen=name in account["merchant_lists"])
-                for name in (each["name"] for each in lists)
-            ),
+    shared = [
+        _choice(
+            "merchant_list", each["name"], each["name"], each["name"] in account["merchant_lists"]
         )
-        if lists
-        else Html(""),
+        for each in lists
+    ]
+    parts = [
+        _part(
+            here,
+            "thresholds",
+            *(_amount(here, name, thresholds[name], "1") for name in _THRESHOLDS),
+        ),
+        _part(
+            here,
+            "account",
+            field(
+                words("settings.zone"),
+                element("input", name="time_zone", value=account["time_zone"]),
+            ),
+            _amount(here, "retention_days", str(account["retention_days"]), None, "1"),
+        ),
+        _part(
+            here,
+            "costs",
+            *(_amount(here, name, str(costs[name]), most, "any") for name, most in _COSTS),
+        ),
+        _part(
+            here,
+            "holdout",
+            _amount(here, "percent", str(holdout["percent"]), "100"),
+            field(
+                words("rule.rollout_by"),
+                choices("by", [(by, words(f"by.{by}")) for by in _HELD_BY], holdout["by"]),
+            ),
+        ),
+        element("fieldset", element("legend", words("settings.approvals")), *approvals),
+    ]
+    if shared:
+        legend = element("legend", words("settings.merchant_lists"))
+        parts.append(element("fieldset", legend, *shared))
+    note = (
         field(words("settings.note"), element("input", name="note", maxlength="500"))
         if any(account["approvals"].values())
-        else Html(""),
-        element("button", words("settings.save")),
+        else Html("")
+    )
+    return element(
+        "form",
+        element("div", *parts, class_="parts"),
+        element("div", note, element("button", words("settings.save")), class_="line"),
         method="post",
         action="/console/settings",
-        class_="line",
     )
 
 
-def _choice(name: str, value: str, said: str, *, chosen: bool) -> Html:
+def _part(here: Visit, name: str, *fields: Html) -> Html:
+    """Settings that belong together, with what they are for."""
+    return element(
+        "fieldset",
+        element("legend", here.words(f"settings.part_{name}")),
+        element("div", *fields, class_="line"),
+        element("p", here.words(f"settings.about_{name}"), class_="hints"),
+    )
+
+
+def _amount(here: Visit, name: str, value: str, most: str | None, step: str = "0.01") -> Html:
+    """A field of a number, 0 or more."""
+    control = element("input", type="number", name=name, step=step, min="0", max=most, value=value)
+    return field(here.words(f"settings.{name}"), control)
+
+
+def _choice(name: str, value: str, said: str, chosen: object) -> Html:
     box = element("input", type="checkbox", name=name, value=value, checked="" if chosen else None)
     return element("label", box, element("span", said), class_="choice")
 
@@ -198,7 +221,7 @@ def _settings_text(here: Visit, account: JsonObject) -> Html:
         ("challenge", account["thresholds"]["challenge"]),
         ("deny", account["thresholds"]["deny"]),
         ("zone", account["time_zone"]),
-        ("retention", account["retention_days"]),
+        ("retention_days", account["retention_days"]),
     )
     facts = [
         element("div", element("dt", here.words(f"settings.{name}")), element("dd", str(value)))

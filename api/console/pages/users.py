@@ -14,6 +14,7 @@ from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     choices,
+    confirmed,
     control_if_allowed,
     field,
     instant,
@@ -95,7 +96,11 @@ def _row(here: Visit, user: JsonObject) -> Html:
     address = f"{USERS}/{segment(name)}"
     act = join_html(
         _button(f"{address}/link", words("users.make_link"), name),
-        _button(f"{address}/remove", words("users.remove"), name),
+        confirmed(
+            words("users.remove"),
+            words("users.remove_warning"),
+            _button(f"{address}/remove", words("users.remove"), name),
+        ),
     )
     return row(
         name,

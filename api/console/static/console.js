@@ -191,6 +191,7 @@ function draw(host) {
     timeZone: host.dataset.zone,
   });
   const axis = { stroke: ink, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  const across = { ...axis, size: 30 };
   const series = names.map((label, at) => ({
     label,
     stroke: colour(kinds[at]),
@@ -206,11 +207,11 @@ function draw(host) {
       height: 220,
       scales: { x: { time: !plain } },
       axes: [
-        plain ? axis : { ...axis, values: (_plot, ticks) => ticks.map((at) => clock.format(at * 1000)) },
+        plain ? across : { ...across, values: (_plot, ticks) => ticks.map((at) => clock.format(at * 1000)) },
         { ...axis, size: 48 },
       ],
       series: [
-        { value: (_plot, at) => (at === null ? "–" : plain ? at.toFixed(2) : clock.format(at * 1000)) },
+        { label: host.dataset.across, value: (_plot, at) => (at === null ? "–" : plain ? at.toFixed(2) : clock.format(at * 1000)) },
         ...order.map((at) => series[at]),
       ],
       cursor: { drag: { x: true, y: false, setScale: false } },

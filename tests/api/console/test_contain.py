@@ -163,7 +163,7 @@ async def test_a_block_waits_for_another_person_where_the_account_asks_for_it(
     sent = {"alert": id_, "pick": "device:bot-11", "list_device": "blocked", "span": "6h"}
     done = await attacked.browser.post("/console/contain", data={**sent, "reason": "testing"})
     assert done.headers["location"] == "/console/changes?proposed=1", done.text
-    value = {"by": "device", "list": "blocked"}
+    value = {"put": "device:blocked"}
     done = await attacked.browser.post("/console/payments/bot-11/list", data=value)
     assert done.headers["location"] == "/console/changes?proposed=2", done.text
     assert (await api.get("/v1/lists/blocked/entries")).json()["entries"] == []

@@ -23,9 +23,10 @@ PAID = {
 VERDICTS = ("fraud", "fraud", "legitimate", "fraud")
 
 
-def cells(page: str, row: str) -> list[str]:
-    """The texts of the first table row that holds `row`."""
-    found = next(each for each in re.findall(r"<tr>.*?</tr>", page, re.DOTALL) if row in each)
+def cells(page: str, row: str, of: str = "") -> list[str]:
+    """The texts of the first row that holds `row`, in the table `of` this caption or in any."""
+    after = page[page.index(f'aria-label="{of}"') :] if of else page
+    found = next(each for each in re.findall(r"<tr>.*?</tr>", after, re.DOTALL) if row in each)
     parts = re.findall(r"<td[^>]*>(.*?)</td>", found, re.DOTALL)
     return [re.sub(r"<[^>]+>", "", part).strip() for part in parts]
 
@@ -50,7 +51,8 @@ async def sell(shop: Shop) -> list[dict[str, Any]]:
 async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> None:
     sold = await sell(own_shop)
     page = (await own_shop.browser.get("/console/report")).text
-    shown = cells(page, "not final")
+    decided = cells(page, "not final", "What was decided")
+    known = cells(page, "not final", "What became known")
     actions = Counter(each["analyses"]["bot_behaviour"]["action"] for each in sold)
     statuses = Counter(each["status"] for each in sold)
     fraud = sum(each["label"] == "fraud" for each in sold)
@@ -58,16 +60,31 @@ async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> N
     def share(count: int) -> str:
         return f"{100 * count / len(sold):.0f}\u202f%"
 
-    money = sum(Decimal(str(each["amount"])) for each in sold if each["currency"] == "EUR")
-    assert shown[1] == str(len(sold))
-    assert f"{money:,.2f}\u00a0EUR".replace(",", "\u202f") in shown[2]
-    assert shown[3:6] == [
+    def amount(label: str | None = None) -> Decimal:
+        of = [each for each in sold if label in (None, each["label"])]
+        return sum((Decimal(str(e["amount"])) for e in of if e["currency"] == "EUR"), Decimal(0))
+
+    def shown(value: Decimal) -> str:
+        return f"{value:,.2f}\u00a0EUR".replace(",", "\u202f")
+
+    challenged = [
+        each["status"]
+        for each in sold
+        if each["analyses"]["bot_behaviour"]["action"] == "challenge"
+    ]
+    passed = f"{100 * challenged.count('succeeded') / len(challenged):.0f}\u202f%"
+    assert decided[1] == str(len(sold))
+    assert shown(amount()) in decided[2]
+    assert decided[3:] == [
         share(actions["deny"]),
         share(actions["challenge"]),
+        passed,
         share(statuses["succeeded"]),
     ]
-    assert shown[6:8] == [str(fraud), f"{100 * fraud / len(sold):.2f}\u202f%"]
-    assert shown[8:] == ["0", "0.00\u202f%"]
+    assert known[1:3] == [str(fraud), f"{100 * fraud / len(sold):.2f}\u202f%"]
+    assert shown(amount("fraud")) in known[3]
+    assert f"{100 * amount('fraud') / amount():.2f}\u202f% EUR" in known[4]
+    assert known[5:] == ["0", "0.00\u202f%"]
 
 
 async def test_disputes_of_a_merchant_are_those_of_its_payments_by_what_succeeded(
@@ -80,8 +97,8 @@ async def test_disputes_of_a_merchant_are_those_of_its_payments_by_what_succeede
         assert (await api.put(path, json={"label": verdict})).status_code == 200
     merchant = (await api.get("/v1/payments/sale-0")).json()["payment"]["merchant"]["id"]
     page = (await own_shop.browser.get("/console/report", params={"merchant": merchant})).text
-    shown = cells(page, "not final")
-    assert shown[8:] == ["2", "50.00\u202f%"]  # of 4 that succeeded
+    shown = cells(page, "not final", "What became known")
+    assert shown[5:] == ["2", "50.00\u202f%"]  # of 4 that succeeded
     link = re.search(r'<a href="([^"]+labelled[^"]+)">2</a>', page)
     assert link is not None
     found = (await own_shop.browser.get(link[1].replace("&amp;", "&"))).text
@@ -120,7 +137,7 @@ async def test_each_threshold_of_the_curve_is_a_plain_recount(own_shop: Shop) ->
         above = [
             each for each in sold if each["analyses"]["bot_behaviour"]["score"] * 100 >= step - 0.5
         ]
-        shown = cells(page, f">{step / 100:.2f}<")
+        shown = cells(page, f">{step / 100:.2f}<", "If payments were denied from …")
         assert shown[1] == str(len(above))
 
 

@@ -81,6 +81,8 @@ async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop
 
 async def test_thresholds_saved_on_the_settings_page_become_a_proposal(own_shop: Shop) -> None:
     form = {"challenge": "0.5", "deny": "0.85", "time_zone": "UTC", "retention_days": "365"}
+    form |= {"chargeback": "15", "margin": "0.1", "challenge_lost": "0.03"}
+    form |= {"percent": "0", "by": "user"}
     api = own_shop.service.client
     both = {"approve_publish": "1", "approve_thresholds": "1"}
     saved = await own_shop.browser.post("/console/settings", data={**form, **both})
@@ -90,8 +92,13 @@ async def test_thresholds_saved_on_the_settings_page_become_a_proposal(own_shop:
     assert proposed.headers["location"] == "/console/changes?proposed=1"
     account = (await api.get("/v1/account")).json()["account"]
     assert (account["time_zone"], account["thresholds"]["deny"]) == ("Europe/Berlin", 0.85)
+    tried = {**form, **both, "percent": "1.5", "chargeback": "20", "note": "to know"}
+    held = await own_shop.browser.post("/console/settings", data=tried)
+    assert held.headers["location"] == "/console/changes?proposed=2"
+    account = (await api.get("/v1/account")).json()["account"]
+    assert (account["costs"]["chargeback"], account["holdout"]["percent"]) == (20.0, 0.0)
     lifted = await own_shop.browser.post("/console/settings", data={**form, "note": "a nuisance"})
-    assert lifted.headers["location"] == "/console/changes?proposed=2"
+    assert lifted.headers["location"] == "/console/changes?proposed=3"
 
 
 async def test_entries_of_a_list_wait_for_another_where_the_account_asks_for_it(

@@ -27,8 +27,9 @@ COUNTED = {
     "/console/alerts/ALERT": 12,
     "/console/contain": 8,
     "/console/payments/order-1": 10,
-    "/console/report": 5,
+    "/console/report": 8,
     "/console/review": 1,
+    "/console/rules": 3,
     "/console/rules/gate": 4,
     "/console/score": 40,
 }

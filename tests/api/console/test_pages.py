@@ -16,7 +16,7 @@ from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES
 from tollkeeper.api.console.words import languages
 from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.sign_in import MakeLink
-from tollkeeper.tests.api.console.conftest import HOSTILE, Shop, sign_in
+from tollkeeper.tests.api.console.conftest import HOSTILE, RULE, Shop, sign_in
 from tollkeeper.tests.api.http.service import payment
 
 pytestmark = pytest.mark.anyio
@@ -248,11 +248,83 @@ async def test_a_list_is_a_file_in_which_nothing_is_a_formula(own_shop: Shop) ->
 
 
 async def test_a_value_of_a_payment_goes_to_a_list_with_a_note(own_shop: Shop) -> None:
-    sent = {"by": "device", "list": "blocked", "note": "", "expires_at": ""}
+    sent = {"put": "device:blocked", "note": "", "span": ""}
     answer = await own_shop.browser.post("/console/payments/order-1/list", data=sent)
     assert answer.status_code == 303
     entries = (await own_shop.service.client.get("/v1/lists/blocked/entries")).json()["entries"]
     assert [(each["value"], each["note"]) for each in entries] == [("d-1", "payment order-1")]
+    assert "expires_at" not in entries[0]
+    for wrong in ({"put": "order:blocked"}, {"put": "device:blocked", "span": "9h"}):
+        answer = await own_shop.browser.post("/console/payments/order-1/list", data=wrong)
+        assert answer.status_code == 422
+
+
+async def test_what_payments_share_goes_to_a_list_that_a_live_rule_asks_for_some_hours(
+    own_shop: Shop,
+) -> None:
+    api, browser = own_shop.service.client, own_shop.browser
+    for name in ("aside", "barred"):
+        made = await api.put(f"/v1/lists/{name}", json={"type": "string"})
+        assert made.status_code == 201
+    asking = RULE + (
+        "  condition known\n    when device.fingerprint.id in @barred\n    then deny\n"
+    ).replace("  condition", "\n  condition", 1)
+    text = asking.replace('through"\n', 'through"\n  list barred: string\n', 1)
+    stored = await api.post("/v1/rules/gate/versions?publish=true", content=text)
+    assert stored.status_code == 201, stored.text
+    page = (await browser.get("/console/payments?of=order-1&by=device")).text
+    assert re.findall(r'value="(device:\w+)"', page) == [
+        "device:barred",
+        "device:aside",
+        "device:blocked",
+    ]
+    sent = {"put": "device:barred", "note": "a ring", "span": "6h", "shared": "1"}
+    answer = await browser.post("/console/payments/order-1/list", data=sent)
+    assert answer.headers["location"] == "/console/payments?of=order-1&by=device&listed=barred"
+    assert "Added to barred." in (await browser.get(answer.headers["location"])).text
+    (entry,) = (await api.get("/v1/lists/barred/entries")).json()["entries"]
+    assert (entry["value"], entry["note"]) == ("d-1", "a ring")
+    assert "expires_at" in entry
+
+
+async def test_one_verdict_for_all_that_a_search_found_is_for_none_that_came_later(
+    own_shop: Shop,
+) -> None:
+    api, browser = own_shop.service.client, own_shop.browser
+    page = (await browser.get("/console/payments?q=action:deny")).text
+    assert "Give all 3 a verdict" in page
+    at = re.search(r'name="at" value="([^"]+)"', page)
+    assert at is not None
+    asked = {"bot_behaviour": True, "rule": {"name": "gate"}}
+    later = payment(id="order-later", amount=400, analyze=asked)
+    assert (await api.post("/v1/payments", json=later)).status_code == 201
+    sent = {"q": "action:deny", "at": at[1], "label": "fraud", "note": "one ring"}
+    answer = await browser.post("/console/payments/labels", data=sent)
+    assert answer.headers["location"] == "/console/payments?q=action%3Adeny&labelled=3"
+    assert (
+        "3 payments have the verdict now." in (await browser.get(answer.headers["location"])).text
+    )
+    labels = (await api.get("/v1/labels")).json()["labels"]
+    assert {(each["source"], each["label"], each["reason"]) for each in labels} == {
+        ("review", "fraud", "one ring")
+    }
+    assert "order-later" not in {each["payment"] for each in labels}
+    assert len(labels) == 3
+
+
+async def test_the_expression_that_decided_stands_first_with_its_values(shop: Shop) -> None:
+    denied = (await shop.browser.get("/console/payments/order-1")).text
+    assert re.sub("<[^>]+>", "", because(denied)).split() == ["amount", ">", "100.00", "200.00"]
+    allowed = (await shop.browser.get("/console/payments/order-0")).text
+    said = re.sub("<[^>]+>", "", because(allowed))
+    assert said.split() == ["Nearest", "miss,", "large:", "amount", "&gt;", "100.00", "10.00"]
+
+
+def because(page: str) -> str:
+    """What a payment's page says of why it was decided so."""
+    found = re.search(r'<p class="because">(.*?)</p>', page)
+    assert found is not None
+    return found[1].replace("&gt;", ">") if "Nearest" not in found[1] else found[1]
 
 
 async def test_a_rule_is_published_from_the_editor_and_rolled_back_from_its_page(
@@ -302,7 +374,9 @@ async def test_a_text_is_tried_on_stored_payments_and_shows_which_would_change(
     sent = {"text": text.replace("100.00", "250.00").replace("\n", "\r\n")}
     started = await own_shop.browser.post("/console/backtests", data=sent)
     assert started.status_code == 303, started.text
-    while "hx-trigger" in (page := (await own_shop.browser.get(started.headers["location"])).text):
+    while "load delay:1s" in (
+        page := (await own_shop.browser.get(started.headers["location"])).text
+    ):
         await sleep(0.05)
     assert "1 of 4 payments would be decided otherwise" in page
     assert 'href="/console/payments/order-1"' in page
@@ -354,7 +428,7 @@ async def test_after_its_time_the_former_version_is_live_and_the_changes_say_so(
     assert "v1 is live" in page
     assert "until <time" not in page
     changes = (await browser.get("/console/changes")).text
-    assert changes.index("ended true") < changes.index("an attack")
+    assert changes.index("<b>ended</b> true") < changes.index("an attack")
 
 
 async def test_an_erased_person_leaves_a_payment_that_names_nobody_and_says_why_it_is_not_repeated(
@@ -426,7 +500,50 @@ async def test_a_form_without_its_fields_is_refused_with_words(shop: Shop) -> No
 async def test_what_is_not_there_is_said_to_be_refused(shop: Shop) -> None:
     answer = await shop.browser.get("/console/payments/nobody")
     assert answer.status_code == 404
+    assert "Not found" in answer.text
+    assert 'data-page="payments"' in answer.text  # with the menu, which leads on
     assert (await shop.browser.get("/console/nothing")).status_code == 404
+
+
+async def test_the_menu_says_how_many_alerts_and_proposals_are_open(own_shop: Shop) -> None:
+    api, browser = own_shop.service.client, own_shop.browser
+    assert 'hx-get="/console/waiting/alerts"' in (await browser.get("/console/lists")).text
+    for name in ("alerts", "changes"):
+        assert (await browser.get(f"/console/waiting/{name}")).text == ""
+    wanted = {"account": {"approvals": {"lists": True}}}
+    assert (await api.put("/v1/account", json=wanted)).status_code == 200
+    await browser.post("/console/lists/blocked/entries", data={"values": "d-9", "note": "a ring"})
+    assert (await browser.get("/console/waiting/changes")).text == "1"
+    assert (await browser.get("/console/waiting/lists")).status_code == 404
+
+
+async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
+    own_shop: Shop,
+) -> None:
+    page = (await own_shop.browser.get("/console/changes?action=list_made")).text
+    assert "list made" in page
+    assert "version stored" not in page
+    none = (await own_shop.browser.get("/console/changes?subject=rule+nobody")).text
+    assert "Nothing of the kind was done." in none
+    address = "/console/changes/export.csv?action=list_made"
+    assert f'href="{address}"' in page
+    lines = (await own_shop.browser.get(address)).text.splitlines()
+    assert [line.split(",")[2] for line in lines] == ["action", "list_made"]
+
+
+async def test_thresholds_are_weighed_and_led_to_the_settings(own_shop: Shop) -> None:
+    api = own_shop.service.client
+    for number, label in enumerate(("legitimate", "fraud", "fraud")):
+        path = f"/v1/payments/order-{number}/labels/review"
+        assert (await api.put(path, json={"label": label})).status_code == 200
+    page = (await own_shop.browser.get("/console/score?challenge=0.01&deny=0.02")).text
+    weighed = (await api.get("/v1/thresholds?since=30d&challenge=0.01&deny=0.02")).json()["asked"]
+    shown = page.partition(">These<")[2].partition("</tr>")[0]
+    assert [each for each in weighed["cost"].values() if each not in shown] == []
+    led = "/console/settings?challenge=0.01&amp;deny=0.02"
+    assert f'href="{led}"' in shown
+    settings = (await own_shop.browser.get(unescape(led))).text
+    assert 'name="deny" step="0.01" min="0" max="1" value="0.02"' in settings
 
 
 async def test_whoever_may_only_read_payments_sees_no_way_to_the_rest(shop: Shop) -> None:

@@ -1,0 +1,68 @@
+"""A value of a payment put in a list: the form, and what it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tollkeeper.api.console.asked_lists import lists_asked_by, read_live_rules
+from tollkeeper.api.console.client import JsonObject
+from tollkeeper.api.console.parts import choices, field, mask_entity, payment_address
+from tollkeeper.api.console.visit import Visit
+from tollkeeper.api.html import Html, element
+
+BLOCK_HOURS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
+"""For how many hours a value may stand in a list with a click."""
+_FOR_GOOD = ""
+_TYPES = {"ip": ("ip", "network")}
+"""The types of the lists that hold such a value; text goes into lists of text."""
+
+
+async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: str) -> Html:
+    """One of the `values` of the payment to a list that holds such, first those that a live rule
+    looks it up in, until a time; nothing where there is no such list.
+    """
+    if not here.may("lists:write"):
+        return Html("")
+    words = here.words
+    lists = (await here.client.get("/v1/lists"))["lists"]
+    rules = await read_live_rules(here) if here.may("rules:read") else {}
+    asked = [(by, name) for by in values for name in lists_asked_by(rules, by)]
+    held = {(by, each["name"]) for by in values for each in lists if _holds(each, by)}
+    pairs = [pair for pair in asked if pair in held]
+    others = [pair for pair in sorted(held) if pair not in pairs]
+    if not held:
+        return Html("")
+
+    def options(some: Iterable[tuple[str, str]]) -> list[Html]:
+        return [
+            element(
+                "option",
+                f"{words(f'by.{by}')} {mask_entity(by, values[by])} → {name}",
+                value=f"{by}:{name}",
+            )
+            for by, name in some
+        ]
+
+    groups = [
+        element("optgroup", *options(some), label=words(f"payment.{title}"))
+        for title, some in (("asked_lists", pairs), ("other_lists", others))
+        if some
+    ]
+    spans = [(_FOR_GOOD, words("rule.for_good"))]
+    spans += [(span, f"{hours} h") for span, hours in BLOCK_HOURS.items()]
+    return element(
+        "form",
+        *(element("input", type="hidden", name=name, value=said) for name, said in hidden.items()),
+        field(words("payment.value_and_list"), element("select", *groups, name="put")),
+        field(words("rule.how_long"), choices("span", spans)),
+        field(words("lists.note"), element("input", name="note", maxlength="200")),
+        element("button", words("payment.add"), class_="quiet"),
+        method="post",
+        action=f"{payment_address(id_)}/list",
+        class_="line",
+    )
+
+
+def _holds(spec: JsonObject, by: str) -> bool:
+    """Whether the list is of such values; a table is not filled from here."""
+    return spec.get("type") in _TYPES.get(by, ("string",))

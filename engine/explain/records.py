@@ -103,7 +103,7 @@ async def audit_page(
 
     pages = [
         await journal.latest(account, kind, since=since, wanted=is_told, cursor=cursor, limit=limit)
-        for kind in (Kind.CHANGE, Kind.ACCESS, Kind.LABEL)
+        for kind in _kinds_of(wanted.action)
     ]
     # Entries older than the end of any kind's page wait: that kind may have more before them.
     known_from = max((page.cursor or 0 for page in pages), default=0)
@@ -115,6 +115,15 @@ async def audit_page(
     items = await asyncio.to_thread(lambda: [_audit_item(entry) for entry in entries])
     ends_at = entries[-1].sequence if len(found) > limit else known_from
     return AuditItems(items, ends_at or None)
+
+
+def _kinds_of(action: str | None) -> tuple[Kind, ...]:
+    """The kinds of entries that tell of an action: there are far more verdicts than changes."""
+    if action is None:
+        return (Kind.CHANGE, Kind.ACCESS, Kind.LABEL)
+    if action.startswith("verdict_"):
+        return (Kind.LABEL,)
+    return (Kind.ACCESS,) if action.startswith("personal_data_") else (Kind.CHANGE,)
 
 
 def _is_told(entry: Entry) -> bool:

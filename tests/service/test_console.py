@@ -489,6 +489,31 @@ def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: De
     page.context.close()
 
 
+def test_the_first_page_shows_itself_anew_but_not_under_the_hands_of_who_works_in_it(
+    desk: Desk,
+) -> None:
+    page = desk.page(viewport=WIDE)
+    page.clock.install()
+    page.reload()
+    page.wait_for_selector(".uplot")
+    asked: list[str] = []
+    page.on("request", lambda sent: sent.resource_type == "fetch" and asked.append(sent.url))
+    with page.expect_response(f"{desk.url}/console"):
+        page.clock.fast_forward(16_000)
+    page.wait_for_selector(".uplot")
+    asked.clear()
+    page.click("#now details summary")
+    page.clock.fast_forward(31_000)
+    page.wait_for_load_state("networkidle")
+    assert asked == []
+    assert page.is_visible("#now details table")
+    page.click("#now details summary")
+    page.evaluate("document.activeElement.blur()")
+    with page.expect_response(f"{desk.url}/console"):
+        page.clock.fast_forward(16_000)
+    page.context.close()
+
+
 def test_a_search_is_in_the_address_and_a_reload_finds_the_same_rows(desk: Desk) -> None:
     page = desk.page("/console/payments")
     page.fill("#search", "merchant:m-2")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -15,7 +16,7 @@ from litestar.response import Response
 
 from tollkeeper.api.console.answers import csv_file, go_to, html
 from tollkeeper.api.console.asked_lists import asked_of, read_live_rules
-from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
@@ -26,6 +27,7 @@ from tollkeeper.api.console.parts import (
     next_page,
     notice,
     number,
+    payments_link,
     proposed_address,
     row,
     table,
@@ -40,6 +42,8 @@ _AT_ONCE = 40
 """Values in one search, which takes 50 members."""
 _WEIGHED = 400
 """New values of a file that payments are searched for, the first."""
+_HIT_SPAN = timedelta(days=30)
+"""Of which time an entry's payments are counted."""
 _HITS = {"met": "", "deny": " action:deny", "passed": " status:succeeded label:none"}
 _ENTRY_TYPES = ("string", "integer", "decimal", "ip", "network")
 
@@ -100,8 +104,10 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     found = await here.client.get(
         f"{path}/entries", {"cursor": here.query.get("cursor"), "limit": "100"}
     )
-    rows = [_entry(here, name, each) for each in found["entries"]]
-    titles = ("value", "expires", "note", "by", "act")
+    hits = await _entry_hits(here, name, found["entries"]) if "hits" in here.query else {}
+    rows = [_entry(here, name, each, hits) for each in found["entries"]]
+    titles = ("value", *(["met"] if hits else []), "expires", "note", "by", "act")
+    counting = element("a", words("lists.count"), href=here.address(hits="1"))
     content = join_html(
         element(
             "header",
@@ -113,9 +119,18 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
         approval_note(here),
         control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         control_if_allowed(here, "lists:write", _import_form(here, name)),
-        table([words(f"lists.{title}") for title in titles], rows, name, class_="rows")
+        table(
+            [words(f"lists.{title}") for title in titles],
+            rows,
+            name,
+            numeric=(1,) if hits else (),
+            class_="rows",
+        )
         if rows
         else element("p", words("lists.empty"), class_="empty"),
+        element("p", counting)
+        if rows and not hits and here.may("rules:read") and here.may("personal:read")
+        else Html(""),
         next_page(here, found["cursor"], words("lists.more")),
     )
     return html(page(here, name, content))
@@ -285,6 +300,36 @@ async def _hits(here: Visit, name: str, values: list[str]) -> Html:
     )
 
 
+async def _entry_hits(here: Visit, name: str, entries: Sequence[JsonObject]) -> dict[str, Html]:
+    """How many payments of 30 days had each entry, by what live rules look up; none where no rule does
+    that which a search can follow.
+    """
+    by = asked_of(await read_live_rules(here), name)
+    if by is None:
+        return {}
+    found = await asyncio.gather(*(_entry_hit(here, by, each["value"]) for each in entries))
+    return {each["value"]: shown for each, shown in zip(entries, found, strict=True)}
+
+
+async def _entry_hit(here: Visit, by: str, value: str) -> Html:
+    """The count, leading to its payments by one of them, as no address names a person's value; a dash
+    for what no search finds, such as a wide network.
+    """
+    own = f"{by}:{json.dumps(value, ensure_ascii=False)}"
+    span = f"since:{text_of(here.now - _HIT_SPAN)} until:{text_of(here.now)}"
+    wanted = {"q": f"{own} {span}"}
+    try:
+        count = (await here.client.aside("/v1/payments/count", wanted))["count"]
+    except RefusalError:
+        return element("span", "–")
+    if count:
+        newest = await here.client.aside("/v1/payments", {**wanted, "limit": "1"})
+        like = newest["payments"][0]["id"]
+        return payments_link(here, number(count), span, of=like, by=by)
+    ever = await here.client.aside("/v1/payments/count", {"q": f"{own} since:90d"})
+    return element("span", here.words("lists.never") if not ever["count"] else number(0))
+
+
 def _apply(here: Visit, name: str, text: str) -> Html:
     return element(
         "form",
@@ -363,7 +408,7 @@ def _reason(here: Visit) -> Html:
     return element("input", name="note", required="", maxlength="200", aria_label=said)
 
 
-def _entry(here: Visit, name: str, entry: JsonObject) -> Html:
+def _entry(here: Visit, name: str, entry: JsonObject, hits: Mapping[str, Html]) -> Html:
     remove = element(
         "form",
         _reason(here),
@@ -382,8 +427,10 @@ def _entry(here: Visit, name: str, entry: JsonObject) -> Html:
     columns = "".join(f" · {key} {value}" for key, value in (entry.get("columns") or {}).items())
     return row(
         join_html(element("code", entry["value"]), columns),
+        *([hits[entry["value"]]] if hits else []),
         instant(here, end, "%d %b %Y %H:%M") if (end := entry.get("expires_at")) else "–",
         entry.get("note") or "",
         entry.get("by") or "",
         control_if_allowed(here, "lists:write", remove),
+        numeric=(1,) if hits else (),
     )

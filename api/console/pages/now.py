@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from tollkeeper.api.console.parts import (
     bar,
     chart,
     control_if_allowed,
+    instant,
     mask_alert_key,
     mask_entity,
     notice,
@@ -51,13 +53,14 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         return go_to(first_page(here))
     ask = here.client.get
     hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}
-    flow, firing, usual, alerts, alone, moving = await asyncio.gather(
+    flow, firing, usual, alerts, alone, moving, marks = await asyncio.gather(
         ask("/v1/figures", {"since": _REACH, "every": "minute"}),
         ask("/v1/figures", {**hour, "by": "condition"}),
         ask("/v1/figures", {"since": "1w", "by": "condition"}),
         ask("/v1/alerts", {"limit": "5"}),
         _alone(here),
         _moving(here, hour),
+        _published(here),
     )
     shown = moving[:_SHOWN]
     behind = await _mover_addresses(here, shown)
@@ -69,7 +72,7 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         alone,
         await _banner(here, moving, firing["figures"]) if shows_movers else Html(""),
         _tiles(here, flow["figures"]),
-        _flow(here, flow["figures"]),
+        _flow(here, flow["figures"], marks),
         element(
             "div",
             element("section", element("h2", words("now.movers")), _movers(here, shown, behind))
@@ -98,6 +101,17 @@ async def _moving(here: Visit, hour: dict[str, str]) -> list[JsonObject]:
         return []
     movers = (await here.client.get("/v1/figures/movers", {**hour, "limit": "30"}))["movers"]
     return [mover for mover in movers if mover["by"] not in _HIDDEN]
+
+
+async def _published(here: Visit) -> list[JsonObject]:
+    """What became live while the flow is shown, for those who read the log: a turn may be of our own
+    making.
+    """
+    if not here.may("audit:read"):
+        return []
+    query = {"since": text_of(here.now - 6 * _HOUR), "action": "activated", "limit": "20"}
+    published: list[JsonObject] = (await here.client.get("/v1/audit", query))["audit"]
+    return [each for each in published if each["subject"].startswith("rule ")]
 
 
 async def _alone(here: Visit) -> Html:
@@ -232,7 +246,8 @@ def _share(spans: list[JsonObject], count: Callable[[JsonObject], int]) -> str:
     return percent(sum(map(count, tallies)), sum(each["payments"] for each in tallies))
 
 
-def _flow(here: Visit, flow: list[JsonObject]) -> Html:
+def _flow(here: Visit, flow: list[JsonObject], published: list[JsonObject]) -> Html:
+    """Decisions by minute, with what was published meanwhile as marks."""
     actions = ("deny", "challenge", "allow")
     begun = next((at for at, each in enumerate(flow) if each["tally"]["payments"]), len(flow))
     flow = flow[min(begun, len(flow) - _SHORTEST) :]
@@ -252,18 +267,34 @@ def _flow(here: Visit, flow: list[JsonObject]) -> Html:
         here.words("now.flow"),
         numeric=(1, 2, 3),
     )
+    marks = [
+        [read_instant(each["at"]).timestamp(), _publication(each)] for each in reversed(published)
+    ]
+    said = [
+        element("li", instant(here, each["at"], "%H:%M"), " ", _publication(each))
+        for each in published
+    ]
     return chart(
         here.words("now.flow"),
         [here.words(f"action.{action}") for action in actions],
         moments,
         series,
-        shown,
+        join_html(shown, element("p", here.words("now.published")), element("ul", *said))
+        if said
+        else shown,
         here.words("frame.as_table"),
+        data_marks=json.dumps(marks),
         data_kinds="deny challenge allow",
         data_across=here.words("payments.time"),
         data_select="/console/payments",
         data_zone=here.zone.key,
     )
+
+
+def _publication(change: JsonObject) -> str:
+    """What was made live, and by whom."""
+    name = change["subject"].removeprefix("rule ")
+    return f"{name} v{change['detail']['version']} · {change['by']}"
 
 
 def _decided_link(here: Visit, part: list[JsonObject], action: str) -> Html:

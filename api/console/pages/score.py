@@ -233,6 +233,8 @@ async def _false_positives(here: Visit) -> Html:
         )
     else:
         said = here.words("score.holdout_unknown", unripe=number(found["unripe"]))
+    if not known + found["unripe"]:
+        return element("p", here.words("score.holdout_none"), class_="empty")
     return element("p", payments_link(here, said, "holdout:true"))
 
 

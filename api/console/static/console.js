@@ -161,6 +161,14 @@ const box = document.getElementById("live");
 if (table && box) follow(table, box);
 else if (box) box.disabled = true;
 
+// A page that shows itself anew rests while nobody looks, and while somebody is at work in it.
+document.addEventListener("htmx:before:request", (event) => {
+  const fresh = document.getElementById("now");
+  if (event.target !== fresh) return;
+  const inUse = fresh.contains(document.activeElement) || fresh.querySelector("details[open]");
+  if (document.hidden || inUse) event.preventDefault();
+});
+
 // Charts: stacked counts over time, or lines over a plain axis.
 function colour(kind) {
   const style = getComputedStyle(document.documentElement);
@@ -216,6 +224,23 @@ function draw(host) {
       ],
       cursor: { drag: { x: true, y: false, setScale: false } },
       hooks: {
+        draw: [
+          ({ ctx, bbox, valToPos }) => {
+            // What was published: a line at its time, with its name.
+            ctx.save();
+            ctx.strokeStyle = ctx.fillStyle = colour("accent");
+            ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+            for (const [at, name] of JSON.parse(host.dataset.marks ?? "[]")) {
+              if (at < data[0][0]) continue;
+              const x = valToPos(at, "x", true);
+              const isLate = x > bbox.left + bbox.width / 2;
+              ctx.fillRect(x, bbox.top, devicePixelRatio, bbox.height);
+              ctx.textAlign = isLate ? "right" : "left";
+              ctx.fillText(name, x + (isLate ? -6 : 6) * devicePixelRatio, bbox.top + 12 * devicePixelRatio);
+            }
+            ctx.restore();
+          },
+        ],
         setSelect: [
           (self) => {
             if (!("select" in host.dataset) || self.select.width < 4) return;

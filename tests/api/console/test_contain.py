@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,22 @@ async def test_a_form_with_another_value_blocks_nothing(attacked: Shop) -> None:
         assert answer.status_code in (404, 422), wrong
     entries = await attacked.service.client.get("/v1/lists/blocked/entries")
     assert entries.json()["entries"] == []
+
+
+async def test_each_entry_of_a_list_says_how_many_payments_had_it_and_leads_to_them(
+    attacked: Shop,
+) -> None:
+    page = "/console/lists/blocked"
+    await attacked.browser.post(f"{page}/entries", data={"values": "d-bot-7\nd-never"})
+    plain = (await attacked.browser.get(page)).text
+    assert f'href="{page}?hits=1"' in plain
+    counted = (await attacked.browser.get(f"{page}?hits=1")).text
+    assert "none in 90 days" in counted
+    (link, number), *more = re.findall(r'href="(/console/payments\?of=[^"]+)">(\d+)<', counted)
+    assert not more
+    assert "d-bot-7" not in link
+    behind = (await attacked.browser.get(unescape(link))).text
+    assert f">{number} payments<" in behind
 
 
 async def test_a_file_of_entries_is_seen_through_before_it_is_added(attacked: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from asyncio import sleep
 from collections.abc import Iterable
@@ -517,6 +518,15 @@ async def test_the_menu_says_how_many_alerts_and_proposals_are_open(own_shop: Sh
     assert (await browser.get("/console/waiting/lists")).status_code == 404
 
 
+async def test_what_was_published_meanwhile_is_marked_on_the_flow_of_decisions(shop: Shop) -> None:
+    page = (await shop.browser.get("/console")).text
+    (marks,) = re.findall(r'data-marks="([^"]*)"', page)
+    ((at, said),) = json.loads(unescape(marks))
+    assert said.startswith("gate v1 · ")
+    moments = json.loads(unescape(re.findall(r'data-chart="([^"]*)"', page)[0]))[0]
+    assert moments[0] <= at <= moments[-1] + 60
+
+
 async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     own_shop: Shop,
 ) -> None:
@@ -615,7 +625,7 @@ async def test_a_file_of_changes_holds_no_formula_of_who_made_them(own_shop: Sho
 async def test_the_page_of_scores_tells_how_many_denials_are_wrong(own_shop: Shop) -> None:
     api = own_shop.service.client
     page = (await own_shop.browser.get("/console/score")).text
-    assert "Nobody knows yet: of 0 payments" in page
+    assert "Nobody has passed who was denied" in page
     await api.put("/v1/account", json={"account": {"holdout": {"percent": 100}}})
     asked = {"bot_behaviour": True, "rule": {"name": "gate"}}
     for number in range(2):

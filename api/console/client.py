@@ -51,10 +51,13 @@ class PublicClient:
         """What the interface answers. Raises `RefusalError`."""
         return await self.send("GET", path, query)
 
+    def quiet(self) -> PublicClient:
+        """One whose calls the page does not show: they name a person's data."""
+        return PublicClient(self.app, self.key, self.address)
+
     async def aside(self, path: str, query: Query) -> Any:
-        """As `get`, and not among the calls that the page shows: its query names a person's data."""
-        quiet = PublicClient(self.app, self.key, self.address)
-        return await quiet.get(path, query)
+        """As `get`, and not among the calls that the page shows."""
+        return await self.quiet().get(path, query)
 
     async def send(
         self,

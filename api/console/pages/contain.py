@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,7 +28,7 @@ from tollkeeper.api.console.pages.alerts import (
     alert_title,
     mark_text,
 )
-from tollkeeper.api.console.pages.lists import approval_note, send_entries
+from tollkeeper.api.console.pages.lists import approval_note, list_address, send_entries
 from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import rule_address
 from tollkeeper.api.console.pages.score import scores_beside
@@ -59,7 +61,8 @@ _SUGGESTED = 6
 class BlockOffer:
     """A value that stands out, one of its payments, and what blocking it would have done.
 
-    `rule` is a live one that a condition can be drafted in; `like` names the payment by which the
+    `held_by` is the list of `lists` that has the value already; `rule` is a live one that a condition
+    can be drafted in; `like` names the payment by which the
     value is found again, so that no page holds it. `span` are the 24 hours that the counts are of,
     as a search says them, and `hour` that in which it stands out.
     """
@@ -72,6 +75,7 @@ class BlockOffer:
     denied: int
     passed: int
     lists: tuple[str, ...]
+    held_by: str | None
     rule: str | None
 
 
@@ -243,7 +247,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
     found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     weighed = [each for each in found if each is not None]
     titles = ("pick", "value", "hour", "usually", "day", "denied", "passed", "list")
-    first = next((each for each in weighed if each.lists), None)
+    first = next((each for each in weighed if each.lists and each.held_by is None), None)
     rows = [_row(here, each, chosen=each is first) for each in weighed]
     shown = join_html(
         table(
@@ -318,7 +322,23 @@ async def _weigh_block(
         return None
     like = newest["payments"][0]["id"]
     lists = lists_asked_by(rules, by)
-    return BlockOffer(mover, like, hour, span, day, denied, passed, lists, next(iter(rules), None))
+    held_by = await _held_by(here, lists, value)
+    rule = next(iter(rules), None)
+    return BlockOffer(mover, like, hour, span, day, denied, passed, lists, held_by, rule)
+
+
+async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | None:
+    """The list that has the value already: a file of it alone would add nothing there."""
+    if not here.may("lists:write"):
+        return None
+    file = io.StringIO()
+    csv.writer(file).writerows([["value"], [value]])
+    for name in lists:
+        path = f"/v1/lists/{segment(name)}/previews"
+        preview = (await here.client.quiet().send("POST", path, text=file.getvalue()))["preview"]
+        if preview["present"]:
+            return name
+    return None
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
@@ -344,7 +364,7 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
             checked="" if chosen else None,
             aria_label=f"{words('contain.pick')} {name}",
         )
-        if offer.lists
+        if offer.lists and offer.held_by is None
         else Html(""),
         element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
         payments_link(here, number(mover["payments"]), f"{own}{offer.hour}", **shared),
@@ -359,6 +379,11 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
 
 def _where(here: Visit, by: str, offer: BlockOffer, name: str) -> Html:
     words = here.words
+    if offer.held_by is not None:
+        entries = element("a", offer.held_by, href=list_address(offer.held_by))
+        return join_html(
+            element("span", words("contain.held"), class_="state closed"), " ", entries
+        )
     if offer.lists:
         options = [(each, each) for each in offer.lists]
         return choices(f"list_{by}", options, aria_label=f"{words('contain.list')}: {name}")

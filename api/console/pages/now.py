@@ -267,8 +267,13 @@ def _flow(here: Visit, flow: list[JsonObject], published: list[JsonObject]) -> H
         here.words("now.flow"),
         numeric=(1, 2, 3),
     )
+    minutes: dict[int, list[str]] = {}
+    for each in reversed(published):
+        minute = int(read_instant(each["at"]).timestamp()) // 60 * 60
+        minutes.setdefault(minute, []).append(_publication(each))
     marks = [
-        [read_instant(each["at"]).timestamp(), _publication(each)] for each in reversed(published)
+        [at, names[0] if len(names) == 1 else here.words("now.versions", count=len(names))]
+        for at, names in minutes.items()
     ]
     said = [
         element("li", instant(here, each["at"], "%H:%M"), " ", _publication(each))

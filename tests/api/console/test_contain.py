@@ -231,6 +231,17 @@ async def test_a_form_with_another_value_blocks_nothing(attacked: Shop) -> None:
     assert entries.json()["entries"] == []
 
 
+async def test_what_is_blocked_already_is_not_offered_again(attacked: Shop) -> None:
+    id_ = await alert_of(attacked)
+    before = (await attacked.browser.get(f"/console/alerts/{id_}")).text
+    assert 'value="device:' in before
+    await attacked.browser.post("/console/lists/blocked/entries", data={"values": "d-bot-7"})
+    after = (await attacked.browser.get(f"/console/alerts/{id_}")).text
+    assert 'value="device:' not in after
+    assert 'blocked</span> <a href="/console/lists/blocked">' in after
+    assert "d-bot-7" not in after
+
+
 async def test_each_entry_of_a_list_says_how_many_payments_had_it_and_leads_to_them(
     attacked: Shop,
 ) -> None:

@@ -139,6 +139,7 @@ def _console() -> ASGIApp:
             lists.lists,
             lists.make_list,
             lists.one_list,
+            lists.find_entry,
             lists.change_entries,
             lists.export_list,
             lists.preview_file,

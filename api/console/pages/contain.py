@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,7 +26,12 @@ from tollkeeper.api.console.pages.alerts import (
     alert_title,
     mark_text,
 )
-from tollkeeper.api.console.pages.lists import approval_note, list_address, send_entries
+from tollkeeper.api.console.pages.lists import (
+    approval_note,
+    is_in_list,
+    list_address,
+    send_entries,
+)
 from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import rule_address
 from tollkeeper.api.console.pages.score import scores_beside
@@ -328,15 +331,11 @@ async def _weigh_block(
 
 
 async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | None:
-    """The list that has the value already: a file of it alone would add nothing there."""
+    """The list that has the value already."""
     if not here.may("lists:write"):
         return None
-    file = io.StringIO()
-    csv.writer(file).writerows([["value"], [value]])
     for name in lists:
-        path = f"/v1/lists/{segment(name)}/previews"
-        preview = (await here.client.quiet().send("POST", path, text=file.getvalue()))["preview"]
-        if preview["present"]:
+        if await is_in_list(here, name, value):
             return name
     return None
 

@@ -98,6 +98,30 @@ async def make_list(request: Request[Any, Any, Any]) -> Response[str]:
 @get("/console/lists/{name:str}")
 async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
     here = await visit(request)
+    return await _list_page(here, name, _done(here))
+
+
+@post("/console/lists/{name:str}/find")
+async def find_entry(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
+    """Whether a value stands in the list; what is looked for is in no address."""
+    here = await visit(request)
+    value = (await read_form(request))["value"].strip()
+    is_there = await is_in_list(here, name, value)
+    said = here.words("lists.found" if is_there else "lists.not_found")
+    shown = notice("good" if is_there else "warning", element("code", value), " ", said)
+    return await _list_page(here, name, shown)
+
+
+async def is_in_list(here: Visit, name: str, value: str) -> bool:
+    """Whether the list has the value already: a file of it alone would add nothing."""
+    file = StringIO()
+    csv.writer(file).writerows([["value"], [value]])
+    path = f"/v1/lists/{segment(name)}/previews"
+    sent = await here.client.quiet().send("POST", path, text=file.getvalue())
+    return bool(sent["preview"]["present"])
+
+
+async def _list_page(here: Visit, name: str, said: Html) -> Response[str]:
     words = here.words
     path = f"/v1/lists/{segment(name)}"
     spec = (await here.client.get(path))["list"]
@@ -115,7 +139,8 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
             element("a", words("payments.csv"), href=f"{list_address(name)}/export.csv"),
             class_="tools",
         ),
-        _done(here),
+        said,
+        control_if_allowed(here, "lists:write", _find_form(here, name)) if rows else Html(""),
         approval_note(here),
         control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         control_if_allowed(here, "lists:write", _import_form(here, name)),
@@ -338,6 +363,20 @@ def _apply(here: Visit, name: str, text: str) -> Html:
         element("button", here.words("lists.apply")),
         method="post",
         action=f"{list_address(name)}/import",
+    )
+
+
+def _find_form(here: Visit, name: str) -> Html:
+    return element(
+        "form",
+        field(
+            here.words("lists.value"),
+            element("input", name="value", required="", autocomplete="off", id="search"),
+        ),
+        element("button", here.words("lists.find"), class_="quiet"),
+        method="post",
+        action=f"{list_address(name)}/find",
+        class_="line",
     )
 
 

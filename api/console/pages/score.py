@@ -33,6 +33,7 @@ _BAND = 10
 """So many scores are one band, in hundredths; 1.00 is of the last."""
 _BEFORE = timedelta(days=28)
 """What a short time is held against: so long before it."""
+_THRESHOLDS = ("challenge", "deny")
 SPANS = ("30d", "90d", "365d")
 """Times that the page tells of, the usual one first."""
 STEPS = tuple(range(50, 100, 5))
@@ -44,23 +45,18 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
     since = here.query.get("since", SPANS[0])
-    asked = {name: here.query.get(name) for name in ("challenge", "deny")}
-    found, weighed = await asyncio.gather(
-        here.client.get("/v1/scores", {"by": "label", "since": since}),
-        here.client.get("/v1/thresholds", {"since": since, **asked}),
-    )
-    buckets = found["scores"]
+    buckets = (await here.client.get("/v1/scores", {"by": "label", "since": since}))["scores"]
+    in_force = await _thresholds_in_force(here)
     content = join_html(
         element("h1", words("frame.score")),
         _spans(here, since),
         element("p", words("score.note"), class_="hints"),
         _curve(here, buckets, since),
         element("h2", words("score.thresholds")),
-        _thresholds(here, buckets, since, weighed["now"]["thresholds"]),
-        element("h2", words("score.weigh")),
-        _weigh_form(here, since, weighed["asked"]["thresholds"]),
-        _weighed(here, weighed, is_asked=any(asked.values())),
-        element("p", words("score.weigh_note"), class_="hints"),
+        _thresholds(here, buckets, since, in_force),
+        element("h2", words("score.weigh"), id="weigh"),
+        _weigh_form(here, since, in_force),
+        await _weighed(here, since),
         element("h2", words("score.holdout")),
         await _false_positives(here),
     )
@@ -81,7 +77,16 @@ def _spans(here: Visit, since: str) -> Html:
     return element("p", *links, class_="choices")
 
 
-def _weigh_form(here: Visit, since: str, asked: JsonObject) -> Html:
+async def _thresholds_in_force(here: Visit) -> JsonObject:
+    """The account's own; none to those who may not read settings."""
+    if not here.may("settings:read"):
+        return {}
+    thresholds: JsonObject = (await here.client.get("/v1/account"))["account"]["thresholds"]
+    return thresholds
+
+
+def _weigh_form(here: Visit, since: str, in_force: JsonObject) -> Html:
+    """It is asked for: each payment of the time is looked at."""
     fields = (
         field(
             here.words(f"settings.{name}"),
@@ -92,29 +97,33 @@ def _weigh_form(here: Visit, since: str, asked: JsonObject) -> Html:
                 step="0.01",
                 min="0",
                 max="1",
-                value=f"{asked[name]:.2f}",
+                required="",
+                value=here.query.get(name) or str(in_force.get(name, "")),
             ),
         )
-        for name in ("challenge", "deny")
+        for name in _THRESHOLDS
     )
     return element(
         "form",
         element("input", type="hidden", name="since", value=since),
         *fields,
         element("button", here.words("score.weigh_these"), class_="quiet"),
-        action="/console/score",
+        action="/console/score#weigh",
         class_="line",
     )
 
 
-def _weighed(here: Visit, weighed: JsonObject, *, is_asked: bool) -> Html:
+async def _weighed(here: Visit, since: str) -> Html:
     """What pairs of thresholds would have stopped, and cost: those in force, those asked for, and the
-    cheapest.
+    cheapest; nothing before any are asked for.
     """
     words = here.words
-    wanted = ["now", *(["asked"] if is_asked else []), "cheapest"]
+    asked = {name: here.query.get(name) for name in _THRESHOLDS}
+    if not any(asked.values()):
+        return Html("")
+    weighed = await here.client.get("/v1/thresholds", {"since": since, **asked})
     rows = []
-    for name in wanted:
+    for name in ("now", "asked", "cheapest"):
         outcome = weighed[name]
         if outcome is None:
             continue
@@ -135,12 +144,13 @@ def _weighed(here: Visit, weighed: JsonObject, *, is_asked: bool) -> Html:
             )
         )
     titles = ("pair", "challenge", "deny", "stopped", "people_denied", "people_challenged", "cost")
-    return table(
+    shown = table(
         [*(words(f"score.{title}") for title in titles), words("rule.act")],
         rows,
         words("score.weigh"),
         numeric=(1, 2, 3, 4, 5, 6),
     )
+    return join_html(shown, element("p", words("score.weigh_note"), class_="hints"))
 
 
 def _label_count(bucket: JsonObject, label: str) -> int:
@@ -180,7 +190,7 @@ def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
     )
 
 
-def _thresholds(here: Visit, buckets: list[JsonObject], since: str, now: JsonObject) -> Html:
+def _thresholds(here: Visit, buckets: list[JsonObject], since: str, in_force: JsonObject) -> Html:
     """Each threshold with what it would deny; those in force are marked."""
     every = sum(each["payments"] for each in buckets)
     fraud = sum(_label_count(each, "fraud") for each in buckets)
@@ -191,8 +201,8 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str, now: JsonObj
         honest = sum(_label_count(each, "legitimate") for each in above)
         count = sum(each["payments"] for each in above)
         query = f"score_from:{step / 100:.2f} since:{since}"
-        in_force = next((each for each in ("deny", "challenge") if _is(now[each], step)), None)
-        mark = "" if in_force is None else here.words(f"score.in_force_{in_force}")
+        begins = next((each for each in _THRESHOLDS if _is(in_force.get(each), step)), None)
+        mark = "" if begins is None else here.words(f"score.in_force_{begins}")
         rows.append(
             row(
                 join_html(element("span", f"{step / 100:.2f}"), " ", element("small", mark)),
@@ -215,7 +225,7 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str, now: JsonObj
 
 
 def _is(threshold: Any, step: int) -> bool:
-    return round(float(threshold) * 100) == step
+    return threshold is not None and round(float(threshold) * 100) == step
 
 
 async def _false_positives(here: Visit) -> Html:

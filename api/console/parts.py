@@ -11,7 +11,7 @@ from typing import Any
 
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.visit import Visit, target
-from tollkeeper.api.html import Html, element
+from tollkeeper.api.html import Html, element, join_html
 
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
 """An action has a word and a shape beside its colour."""
@@ -307,10 +307,18 @@ def notice(kind: str, *content: str) -> Html:
     return element("div", *content, class_=f"notice {kind}", role="status")
 
 
+def with_code(text: str) -> Html:
+    """Words of the interface, in which code stands between backticks."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one of them has no end: it is none
+        return element("span", text)
+    return join_html(*(element("code", part) if at % 2 else part for at, part in enumerate(parts)))
+
+
 def errors_notice(errors: Iterable[JsonObject]) -> Html:
     """What the interface refused, each with its place."""
     lines = [
-        element("li", element("code", str(error["field"])), ": ", str(error["message"]))
+        element("li", element("code", str(error["field"])), ": ", with_code(str(error["message"])))
         for error in errors
     ]
     return element("div", element("ul", *lines), class_="notice error", role="alert")

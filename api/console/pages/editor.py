@@ -30,6 +30,7 @@ from tollkeeper.api.console.parts import (
     errors_notice,
     number,
     proposed_address,
+    with_code,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -287,8 +288,8 @@ def _findings(here: Visit, found: JsonObject) -> Html:
             "li",
             element("span", f"{each['span']['line']}:{each['span']['column']}", class_="place"),
             " ",
-            each["message"],
-            element("small", " ", each["help"]) if each.get("help") else Html(""),
+            with_code(each["message"]),
+            element("small", " ", with_code(each["help"])) if each.get("help") else Html(""),
             class_=each["severity"],
         )
         for each in diagnostics

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
 from typing import Any
 
 from litestar import Request, get, post
@@ -11,19 +13,30 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import PAGE_HEADERS, html
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.payment import judge
+from tollkeeper.api.console.pages.payment import SOURCE, judge
 from tollkeeper.api.console.parts import (
     control_if_allowed,
     instant,
     number,
     payment_table,
     payments_link,
+    read_instant,
+    text_of,
+    written,
 )
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _WAITING = "action:challenge action:deny label:none since:7d"
 """What a person has not judged yet, of what was not simply let through."""
+_WAITING_BY_DAY = {
+    "action": ("challenge", "deny"),
+    "label": "none",
+    "since": "7d",
+    "every": "day",
+}
+_MOST = 100
+"""More verdicts of an hour are not told apart."""
 
 
 @get("/console/review")
@@ -65,11 +78,30 @@ async def give_verdict(request: Request[Any, Any, Any], id_: FromPath[str]) -> R
 
 async def _page(here: Visit, shown: Html) -> Response[str]:
     words = here.words
-    count = (await here.client.get("/v1/payments/count", {"q": _WAITING}))["count"]
+    ask = here.client.get
+    hour = text_of(here.now - timedelta(hours=1))
+    counted, days, given = await asyncio.gather(
+        ask("/v1/payments/count", {"q": _WAITING}),
+        ask("/v1/figures", _WAITING_BY_DAY),
+        ask("/v1/labels", {"since": hour, "source": SOURCE, "limit": str(_MOST)}),
+    )
+    count, verdicts = counted["count"], len(given["labels"])
+    oldest = next((each for each in days["figures"] if each["tally"]["payments"]), None)
     button = element("button", words("review.take"), autofocus="")
     content = join_html(
         element("h1", words("frame.review")),
-        element("p", payments_link(here, number(count), _WAITING), " ", words("review.count")),
+        element(
+            "p",
+            payments_link(here, number(count), _WAITING),
+            " ",
+            words("review.count"),
+            " ",
+            Html("")
+            if oldest is None
+            else words("review.oldest", day=written(here, read_instant(oldest["start"]), "%d %b")),
+            " ",
+            words("review.given", count=f"{verdicts}+" if verdicts == _MOST else verdicts),
+        ),
         control_if_allowed(
             here,
             "labels:write",

@@ -32,6 +32,7 @@ from tollkeeper.api.console.parts import (
     row,
     since_text,
     table,
+    with_code,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -597,7 +598,9 @@ def difference(each: JsonObject) -> Html:
         if each.get(name)
     ]
     shown = (part for value in values for part in (" ", value))
-    return join_html(element("strong", each["change"]), f" {each['what']}{aspect}", *shown)
+    return join_html(
+        element("strong", each["change"]), " ", with_code(f"{each['what']}{aspect}"), *shown
+    )
 
 
 def text_diff(before: str, after: str) -> Html:

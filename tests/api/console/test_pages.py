@@ -506,6 +506,16 @@ async def test_what_is_not_there_is_said_to_be_refused(shop: Shop) -> None:
     assert (await shop.browser.get("/console/nothing")).status_code == 404
 
 
+async def test_the_review_says_what_waits_since_when_and_how_fast_it_goes(own_shop: Shop) -> None:
+    page = (await own_shop.browser.get("/console/review")).text
+    today = await own_shop.service.client.get("/v1/payments/order-1")
+    day = today.json()["payment"]["timestamp"][8:10]
+    assert f"The oldest came on {day} " in page
+    assert "Verdicts of the last hour: 0." in page
+    await own_shop.browser.post("/console/payments/order-1/label", data={"label": "fraud"})
+    assert "Verdicts of the last hour: 1." in (await own_shop.browser.get("/console/review")).text
+
+
 async def test_the_menu_says_how_many_alerts_and_proposals_are_open(own_shop: Shop) -> None:
     api, browser = own_shop.service.client, own_shop.browser
     assert 'hx-get="/console/waiting/alerts"' in (await browser.get("/console/lists")).text

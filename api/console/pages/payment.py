@@ -486,7 +486,7 @@ def _facts(here: Visit, shown: JsonObject, revealed: JsonObject | None) -> Html:
     }
     facts: dict[str, str] = {
         "status": here.words(f"status.{shown['status']}"),
-        "type": shown["type"],
+        "type": here.words(f"type.{shown['type']}"),
         "merchant": (shown.get("merchant") or {}).get("id") or "–",
         **{
             name: _masked(here, shown["id"], name, value, revealed)
@@ -613,7 +613,8 @@ def _timeline(
     ]
     for each in shown.get("transactions") or ():
         code = (each.get("connector") or {}).get("response_code")
-        said = here.words("payment.transaction", status=each["status"], code=code or "–")
+        status = here.words(f"status.{each['status']}")
+        said = here.words("payment.transaction", status=status, code=code or "–")
         moments.append((each["timestamp"], said))
     for each in labels:
         said = here.words(

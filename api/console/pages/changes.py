@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from litestar import Request, get, post
@@ -10,13 +11,14 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import csv_file, go_to, html
-from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.rules import difference
 from tollkeeper.api.console.parts import (
     choices,
     control_if_allowed,
+    errors_notice,
     field,
     instant,
     next_page,
@@ -64,11 +66,20 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
 async def _audit(here: Visit) -> Html:
     words = here.words
     query = {"cursor": here.query.get("cursor"), "limit": "50", **_narrowed(here)}
-    found = await here.client.get("/v1/audit", query)
+    try:
+        found = await here.client.get("/v1/audit", query)
+    except RefusalError as refusal:
+        if refusal.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
+        found = {"audit": [], "cursor": None}
+        refused = errors_notice(refusal.errors)
+    else:
+        refused = Html("")
     titles = ("at", "by", "what", "subject", "detail")
     return join_html(
         element("h2", words("changes.audit")),
         _narrow_form(here),
+        refused,
         table(
             [words(f"changes.{title}") for title in titles],
             [_row(here, each) for each in found["audit"]],

@@ -28,7 +28,7 @@ from tollkeeper.api.console.pages.alerts import (
 )
 from tollkeeper.api.console.pages.lists import (
     approval_note,
-    is_in_list,
+    entries_holding,
     list_address,
     send_entries,
 )
@@ -332,10 +332,10 @@ async def _weigh_block(
 
 async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | None:
     """The list that has the value already."""
-    if not here.may("lists:write"):
+    if not here.may("lists:read"):
         return None
     for name in lists:
-        if await is_in_list(here, name, value):
+        if (await entries_holding(here, name, value))["entries"]:
             return name
     return None
 

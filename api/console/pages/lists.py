@@ -103,31 +103,28 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
 
 @post("/console/lists/{name:str}/find")
 async def find_entry(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Whether a value stands in the list; what is looked for is in no address."""
+    """The entries that hold a value; what is looked for is in no address."""
     here = await visit(request)
-    value = (await read_form(request))["value"].strip()
-    is_there = await is_in_list(here, name, value)
-    said = here.words("lists.found" if is_there else "lists.not_found")
-    shown = notice("good" if is_there else "warning", element("code", value), " ", said)
-    return await _list_page(here, name, shown)
+    return await _list_page(here, name, Html(""), (await read_form(request))["value"].strip())
 
 
-async def is_in_list(here: Visit, name: str, value: str) -> bool:
-    """Whether the list has the value already: a file of it alone would add nothing."""
-    file = StringIO()
-    csv.writer(file).writerows([["value"], [value]])
-    path = f"/v1/lists/{segment(name)}/previews"
-    sent = await here.client.quiet().send("POST", path, text=file.getvalue())
-    return bool(sent["preview"]["present"])
+async def entries_holding(here: Visit, name: str, value: str) -> JsonObject:
+    """A page of the entries that hold a value, a network or a prefix too."""
+    path = f"/v1/lists/{segment(name)}/entries"
+    found: JsonObject = await here.client.aside(path, {"value": value, "limit": "100"})
+    return found
 
 
-async def _list_page(here: Visit, name: str, said: Html) -> Response[str]:
+async def _list_page(here: Visit, name: str, said: Html, value: str | None = None) -> Response[str]:
+    """The list, or what of it holds the value."""
     words = here.words
     path = f"/v1/lists/{segment(name)}"
     spec = (await here.client.get(path))["list"]
-    found = await here.client.get(
-        f"{path}/entries", {"cursor": here.query.get("cursor"), "limit": "100"}
-    )
+    if value is None:
+        query = {"cursor": here.query.get("cursor"), "limit": "100"}
+        found = await here.client.get(f"{path}/entries", query)
+    else:
+        found = await entries_holding(here, name, value)
     hits = await _entry_hits(here, name, found["entries"]) if "hits" in here.query else {}
     rows = [_entry(here, name, each, hits) for each in found["entries"]]
     titles = ("value", *(["met"] if hits else []), "expires", "note", "by", "act")
@@ -140,7 +137,7 @@ async def _list_page(here: Visit, name: str, said: Html) -> Response[str]:
             class_="tools",
         ),
         said,
-        control_if_allowed(here, "lists:write", _find_form(here, name)) if rows else Html(""),
+        _find_form(here, name, value) if rows or value is not None else Html(""),
         approval_note(here),
         control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         control_if_allowed(here, "lists:write", _import_form(here, name)),
@@ -152,7 +149,9 @@ async def _list_page(here: Visit, name: str, said: Html) -> Response[str]:
             class_="rows",
         )
         if rows
-        else element("p", words("lists.empty"), class_="empty"),
+        else element(
+            "p", words("lists.empty" if value is None else "lists.not_found"), class_="empty"
+        ),
         element("p", counting)
         if rows and not hits and here.may("rules:read") and here.may("personal:read")
         else Html(""),
@@ -366,14 +365,23 @@ def _apply(here: Visit, name: str, text: str) -> Html:
     )
 
 
-def _find_form(here: Visit, name: str) -> Html:
+def _find_form(here: Visit, name: str, value: str | None) -> Html:
+    every = element("a", here.words("changes.every"), href=list_address(name))
     return element(
         "form",
         field(
             here.words("lists.value"),
-            element("input", name="value", required="", autocomplete="off", id="search"),
+            element(
+                "input",
+                name="value",
+                value=value,
+                required="",
+                autocomplete="off",
+                id="search",
+            ),
         ),
         element("button", here.words("lists.find"), class_="quiet"),
+        Html("") if value is None else every,
         method="post",
         action=f"{list_address(name)}/find",
         class_="line",

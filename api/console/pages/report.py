@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -29,7 +28,6 @@ from tollkeeper.api.console.parts import (
     read_instant,
     row,
     table,
-    text_of,
     written,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -344,9 +342,7 @@ async def _at_work(here: Visit) -> Html:
     """How soon people looked after the newest alerts."""
     if "merchant" in here.query:
         return Html("")
-    since = text_of(here.now - timedelta(days=30))
-    newest = (await here.client.get("/v1/alerts", {"limit": _ALERTS}))["alerts"]
-    alerts = [each for each in newest if each["at"] >= since]
+    alerts = (await here.client.get("/v1/alerts", {"since": _LATELY, "limit": _ALERTS}))["alerts"]
     if not alerts:
         return Html("")
     waits = sorted(

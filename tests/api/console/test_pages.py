@@ -545,6 +545,9 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     assert "version stored" not in page
     none = (await own_shop.browser.get("/console/changes?subject=rule+nobody")).text
     assert "Nothing of the kind was done." in none
+    odd = await own_shop.browser.get("/console/changes?action=no+such")
+    assert odd.status_code == 200
+    assert "<code>action</code>" in odd.text
     address = "/console/changes/export.csv?action=list_made"
     assert f'href="{address}"' in page
     lines = (await own_shop.browser.get(address)).text.splitlines()

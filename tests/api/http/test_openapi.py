@@ -25,7 +25,7 @@ from tollkeeper.api.http.document import document, statuses
 from tollkeeper.api.http.error_answers import STATUSES, TYPES
 from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.notices import NOTICES
-from tollkeeper.api.http.observed import plain
+from tollkeeper.api.http.observed import described_path
 from tollkeeper.api.http.operation import JSON, TEXT, Operation, operation_of
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.engine.intake.violations import ViolationType
@@ -55,7 +55,7 @@ class Served:
 
 
 OPERATIONS = [
-    Served(str(route.operation_id), method, plain(path), route, operation_of(route))
+    Served(str(route.operation_id), method, described_path(path), route, operation_of(route))
     for route in ROUTES
     for path in route.paths
     for method in route.http_methods

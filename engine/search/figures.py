@@ -100,7 +100,7 @@ class _Counting:
             return
         few, many = [], []
         for value, having in self._values(block, members):
-            if having.bit_count() <= settled.FEW:
+            if having.bit_count() <= settled.FEW_MEMBERS:
                 few.append((value, [*descending(0, having)][::-1]))
             else:
                 many.append((value, _cut(having, stretches)))

@@ -97,7 +97,7 @@ def _base_of(run: int) -> int:
     return (run >> _LEVEL_BITS) << SHIFT >> _PLACE << _PLACE
 
 
-def place_of(sequence: int) -> int:
+def index_in_block(sequence: int) -> int:
     return sequence & (1 << _PLACE) - 1
 
 
@@ -150,7 +150,7 @@ def _entries_of_blocks(
     common = set()
     for block in blocks_of(run):
         outcomes = index.outcomes_of(block)
-        first = place_of(block << SHIFT)
+        first = index_in_block(block << SHIFT)
         for facet in ENTITIES:
             for value, stored in index.connection.execute(
                 _STRETCH, (index.account, facet, block, through, last)
@@ -203,7 +203,7 @@ class RunChanges:
         self, account: int, sequence: int, entities: Iterable[Entity], outcome: int | None
     ) -> None:
         """Has a payment among those of entities, with an outcome; or not, where that is None."""
-        place, block = place_of(sequence), block_of(sequence)
+        place, block = index_in_block(sequence), block_of(sequence)
         runs = [run_of(block, level) for level in reversed(LEVELS)]
         for entity in entities:
             for run in runs:

@@ -14,7 +14,7 @@ from tollkeeper.engine.search.reading import UNLABELLED, AccountIndex
 from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import Facet
 
-FEW = 256
+FEW_MEMBERS = 256
 """Up to so many payments of a block are counted one by one."""
 
 
@@ -80,7 +80,7 @@ def settled_hits(index: AccountIndex, block: int) -> list[Hits] | None:
 
 def count_paid(index: AccountIndex, block: int, members: int) -> Iterator[Paid]:
     """Payments of a block, by currency and score."""
-    if members.bit_count() <= FEW:
+    if members.bit_count() <= FEW_MEMBERS:
         yield from _count_few(index, block, [*descending(0, members)])
         return
     amounts, scores = index.facet(Facet.AMOUNT, block), index.facet(Facet.SCORE, block)

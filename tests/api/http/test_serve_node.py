@@ -9,22 +9,23 @@ from structlog.testing import capture_logs
 
 from tollkeeper.api.http import serve_node
 from tollkeeper.api.http.serve_node import shards_there
+from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import open_database
-from tollkeeper.tests.engine.journal.test_fencing import do
 from tollkeeper.tests.postgres import own_database
 
 pytestmark = pytest.mark.anyio
-
-TABLES_AT_6 = (
-    "DROP TABLE layout, directory; DROP INDEX labels_by_account;"
-    " ALTER TABLE tollkeeper_tables DROP COLUMN least;"
-    " UPDATE tollkeeper_tables SET version = 6"
-)
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def add_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is opened from now on is of a release whose tables are newer."""
+    newer = (*schema._MIGRATIONS, schema.Migration("CREATE TABLE of_a_newer_release ()"))
+    monkeypatch.setattr(schema, "_MIGRATIONS", newer)
+    monkeypatch.setattr(schema, "NEWEST_TABLES", len(newer))
 
 
 async def test_a_node_of_a_newer_release_waits_until_the_older_service_has_ended(
@@ -33,7 +34,7 @@ async def test_a_node_of_a_newer_release_waits_until_the_older_service_has_ended
     monkeypatch.setattr(serve_node, "AGAIN_S", 0.01)
     with own_database() as url, capture_logs() as logs:
         async with open_database(url, "serve"):
-            do(url, TABLES_AT_6)
+            add_migration(monkeypatch)
             starting = asyncio.create_task(shards_there(url, 2))
             while not logs:
                 await asyncio.sleep(0.01)

@@ -70,7 +70,7 @@ FAULTS: list[tuple[ModuleType, str, str]] = [
     (numbers, "return fitting(unit, value, node.type, max(sizes))", "return value"),
     (numbers, "ast.UnaryOp(ast.USub(), value.result)", "value.result"),
     (numbers, "code.either_value(code.both(found.needs), adds, absent)", "adds"),
-    (numbers, "_carried(unit, each, scale) for each in node.bounds", "_carried(unit, each, None) for each in node.bounds"),
+    (numbers, "_constant_at_scale(unit, each, scale) for each in node.bounds", "_constant_at_scale(unit, each, None) for each in node.bounds"),
     (predicates, "return None if rest else int(scaled)", "return int(scaled)"),
     (predicates, 'sign = "not in" if node.negated else "in"', 'sign = "in"'),
     (predicates, "code.constant(_ADDRESS_BITS - bits)", "code.constant(_ADDRESS_BITS - bits + 1)"),

@@ -24,7 +24,7 @@ NAVIGATION = (
     ("settings", "/console/settings", "settings:read"),
 )
 """Each page's name, its address, and the scope it needs."""
-WAITING = ("alerts", "changes")
+COUNTED_PAGES = ("alerts", "changes")
 """Pages whose link says how much waits there."""
 GO_KEYS = {
     "now": "n",
@@ -87,7 +87,7 @@ def _header(visit: Visit) -> Html:
         element(
             "a",
             words(f"frame.{name}"),
-            _waiting(name) if name in WAITING else "",
+            _waiting(name) if name in COUNTED_PAGES else "",
             href=address,
             aria_current="page" if _is_here(visit.path, address) else None,
             data_page=name,

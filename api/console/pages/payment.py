@@ -49,7 +49,7 @@ from tollkeeper.api.html import Html, element, join_html
 
 SOURCE = "review"
 """A verdict that a person gives here is a label of this source."""
-LISTED = ("device", "ip", "card", "bin", "user", "email", "merchant")
+SHARED_FIELDS = ("device", "ip", "card", "bin", "user", "email", "merchant")
 """The values of a payment that lists hold."""
 _VERDICTS = (("fraud", "f"), ("legitimate", "l"), ("unsure", "u"))
 
@@ -171,7 +171,7 @@ async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Re
 
 
 def entities(shown: JsonObject) -> dict[str, str]:
-    """Those of `LISTED` that a payment has."""
+    """Those of `SHARED_FIELDS` that a payment has."""
     card = shown.get("method", {}).get("card") or {}
     device = shown.get("device") or {}
     user = shown.get("user") or {}

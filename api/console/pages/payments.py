@@ -15,7 +15,7 @@ from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.list_form import list_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.payment import LISTED, SOURCE
+from tollkeeper.api.console.pages.payment import SHARED_FIELDS, SOURCE
 from tollkeeper.api.console.parts import (
     action_of,
     control_if_allowed,
@@ -337,7 +337,7 @@ def _live(here: Visit, query: str) -> dict[str, str]:
 async def _entity(here: Visit, shared: JsonObject) -> Html:
     """What is known of the value that the payments share, and the way into a list."""
     words, tally = here.words, shared["tally"]
-    values = {shared["by"]: shared["value"]} if here.query["by"] in LISTED else {}
+    values = {shared["by"]: shared["value"]} if here.query["by"] in SHARED_FIELDS else {}
     return element(
         "section",
         element("h2", words(f"by.{shared['by']}"), " ", mask_entity(shared["by"], shared["value"])),

@@ -10,7 +10,7 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import html
-from tollkeeper.api.console.page import WAITING
+from tollkeeper.api.console.page import COUNTED_PAGES
 from tollkeeper.api.console.visit import visit
 
 _MOST = 99
@@ -21,7 +21,7 @@ _MOST = 99
 async def waiting(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
     """Open alerts, or open proposals; nothing where none is."""
     here = await visit(request)
-    if name not in WAITING:
+    if name not in COUNTED_PAGES:
         raise NotFoundException
     if name == "alerts":
         query = {"state": "open", "limit": str(_MOST + 1)}

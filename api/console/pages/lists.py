@@ -128,7 +128,7 @@ async def _list_page(here: Visit, name: str, said: Html, value: str | None = Non
     hits = await _entry_hits(here, name, found["entries"]) if "hits" in here.query else {}
     rows = [_entry(here, name, each, hits) for each in found["entries"]]
     titles = ("value", *(["met"] if hits else []), "expires", "note", "by", "act")
-    counting = element("a", words("lists.count"), href=here.address(hits="1"))
+    counting = element("a", words("lists.count"), href=target(list_address(name), hits="1"))
     content = join_html(
         element(
             "header",
@@ -155,7 +155,7 @@ async def _list_page(here: Visit, name: str, said: Html, value: str | None = Non
         element("p", counting)
         if rows and not hits and here.may("rules:read") and here.may("personal:read")
         else Html(""),
-        next_page(here, found["cursor"], words("lists.more")),
+        next_page(here, found["cursor"] if value is None else None, words("lists.more")),
     )
     return html(page(here, name, content))
 

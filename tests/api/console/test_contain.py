@@ -250,6 +250,7 @@ async def test_each_entry_of_a_list_says_how_many_payments_had_it_and_leads_to_t
     plain = (await attacked.browser.get(page)).text
     found = (await attacked.browser.post(f"{page}/find", data={"value": "d-never"})).text
     assert "<code>d-never</code>" in found
+    assert f'href="{page}?hits=1"' in found
     assert "<code>d-bot-7</code>" not in found
     none = (await attacked.browser.post(f"{page}/find", data={"value": "d-other"})).text
     assert "No entry holds this value." in none

@@ -102,7 +102,7 @@ async def compare(
             closing(Follower(folder)) as follower,
             mock.patch.object(totals, "_LEFT_ALONE", 0),
             mock.patch.object(totals, "_FEW", 0),
-            mock.patch.object(settled, "FEW", 0),
+            mock.patch.object(settled, "FEW_MEMBERS", 0),
             mock.patch.object(totals, "MOST_LISTED_BYTES", 4),
             mock.patch.object(runs, "is_list", lambda stored: len(stored) <= 4),
             mock.patch.object(runs, "_OPEN", -64),
@@ -125,7 +125,10 @@ async def compare(
         payments = await recount(shop)
         assert_naming(folder, shop)
         # So few payments are else counted one by one, and no set is laid over another.
-        with mock.patch.object(settled, "FEW", 0), open_index(folder, shop.account) as index:
+        with (
+            mock.patch.object(settled, "FEW_MEMBERS", 0),
+            open_index(folder, shop.account) as index,
+        ):
             assert_same(index, shop, payments, asked)
         with_new_index(folder, shop, payments, asked)
 

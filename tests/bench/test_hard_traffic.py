@@ -13,6 +13,7 @@ from tollkeeper.api.terminal.traffic import label_items
 from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, hard_traffic
 from tollkeeper.bench.hard_traffic.campaigns import CAMPAIGNS
 from tollkeeper.bench.hard_traffic.crowd import CROWD
+from tollkeeper.bench.hard_traffic.probing import LADDER, probed_traffic
 from tollkeeper.bench.hard_traffic.stream import EVERYDAY
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.testing.streams import CreationLine, UpdateLine
@@ -77,3 +78,19 @@ def test_seeds_differ_in_shops_codes_and_the_share_of_bots(half):
 
     for figures in zip(*(drawn(seed) for seed in range(3, 7)), strict=True):
         assert len(set(figures)) > 1
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["always stopped", "never stopped"])
+def test_an_attacker_changes_something_only_when_stopped_and_then_the_cheapest_first(stops):
+    answered = [
+        item for item in probed_traffic(1, START, HALVES[0], lambda: stops) if item.kind in LADDER
+    ]
+    tried = [item.kind for item in answered if "payment" in item.body]
+    rungs = list(LADDER)
+    assert rungs.index(max(tried, key=rungs.index)) == (len(rungs) - 1 if stops else 0)
+    assert all(item.bot for item in answered)
+
+
+def test_what_is_stopped_has_no_outcome():
+    items = probed_traffic(1, START, HALVES[0], lambda: True)
+    assert not [item for item in items if item.kind in LADDER and "update" in item.body]

@@ -56,19 +56,26 @@ def compared_amounts(
 
 def _leaves_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
     """Whether a condition is met whenever the currency is none of some."""
-    while isinstance(root, p.LetValue):
-        root = lets[root.index].value
-    match root:
-        case p.Or():
-            return any(_leaves_some(each, lets) for each in root.operands)
-        case p.Compare(operator="!=", left=p.Fact(path=path), right=p.Constant()):
-            return path == _CURRENCY
-        case p.OneOf(value=p.Fact(path=path), negated=True):
-            return path == _CURRENCY
-        case p.Not():
-            return _is_of_some(root.operand, lets)
-        case _:
-            return False
+    waiting, followed = [root], set[int]()
+    while waiting:
+        match waiting.pop():
+            case p.LetValue(index=index):
+                # Lets that use one let twice would double the work with each of them.
+                if index not in followed:
+                    followed.add(index)
+                    waiting.append(lets[index].value)
+            case p.Or(operands=operands):
+                waiting.extend(operands)
+            case (
+                p.Compare(operator="!=", left=p.Fact(path=path), right=p.Constant())
+                | p.OneOf(value=p.Fact(path=path), negated=True)
+            ):
+                if path == _CURRENCY:
+                    return True
+            case p.Not(operand=operand):
+                if _is_of_some(operand, lets):
+                    return True
+    return False
 
 
 def _is_of_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:

@@ -57,7 +57,16 @@ def choices(part: Callable[[int], str]) -> str:
     return f"event e\nfield f: {said}\nmonitor m when {asked}\n"
 
 
+def doubled(first: str, step: str) -> str:
+    """Lets that each use the one before twice."""
+    lets = [f"  let v{i} = {step.format(f'v{i - 1}')}" for i in range(1, 71)]
+    return "\n".join(["rule r", f"  let v0 = {first}", *lets, "  condition c when v70 then deny"])
+
+
 FILES = {
+    "lets used twice by or": doubled("amount > 5", "{0} or {0}"),
+    "lets used twice by and": doubled("amount > 5", "{0} and not {0}"),
+    "lets used twice by presence": doubled("amount > 5", "{0} is missing or {0} is present"),
     "one value is not any of many": condition(lambda i: f"amount != {i}", " and "),
     "lists over one value": conditions(lambda i: f"amount not in [{members(i, 7)}]"),
     "nested negations": deep(lambda i: f'user.id != "{i}"', " and "),

@@ -13,14 +13,13 @@ from typing import Any
 
 from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.let_columns import translate_lets
 from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
 from tollkeeper.engine.offline.columns.seen import register
 from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.grammar.program import Rule
 
-_MOST_SQL = 200_000
-"""The most characters of a condition in SQL, in which lets are written out at each use."""
 _NO_RULE = -1
 
 
@@ -65,14 +64,12 @@ def _sayable(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> list[str
     payments."""
     tables, rule, found, guards = asked.exported.tables, rows.program, [], []
     assert isinstance(rule, Rule)
-    translation = asked.translation(rows, facts)
+    translation = translate_lets(asked, facts, rows)
     for condition in rule.conditions:
         translation.guards.clear()
         try:
             text = sql_of(tables, translation.test(condition.when))
         except (NotExactError, RecursionError):
-            break
-        if len(text) > _MOST_SQL:
             break
         guards.append(guarded(tables, translation.guards))
         found.append(text)

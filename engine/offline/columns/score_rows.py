@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
+from tollkeeper.engine.offline.columns.let_columns import translate_lets
 from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked
 from tollkeeper.engine.offline.columns.seen import register
@@ -100,7 +101,7 @@ def logit_of(scorecard: Scorecard, translation: Translation) -> exp.Expression:
 
 def _sayable_logit(asked: RowsAsked, facts: FactRows, scorecard: Scorecard) -> str | None:
     """SQL for the logit, None if it is not exact for all payments."""
-    tables, translation = asked.exported.tables, asked.translation(asked.tried, facts)
+    tables, translation = asked.exported.tables, translate_lets(asked, facts, asked.tried)
     try:
         said = sql_of(tables, logit_of(scorecard, translation))
     except (NotExactError, RecursionError):

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -66,6 +67,8 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 _TEXT_TESTS = {"contains": "contains", "starts with": "starts_with", "ends with": "ends_with"}
 _IPV6_BITS = 64
+_MOST_NODES = 20_000
+"""The most nodes of an expression in SQL: where operands are repeated, nesting doubles them."""
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
     "==": exp.EQ,
     "!=": exp.NEQ,
@@ -76,14 +79,23 @@ _COMPARISONS: Mapping[str, type[exp.Binary]] = {
 }
 
 
+class LetColumn(NamedTuple):
+    """The column of `seen` with a let's values, and what must hold of all rows for them to be exact."""
+
+    value: SqlValue
+    guards: tuple[exp.Expression, ...]
+
+
 @dataclass(slots=True)
 class Translation:
     """Translates names to the columns of `seen`, which also has `sequence`, `arrived` and `score`.
     `lists` are the account's, `settings` those of each value of the column `situation`; None and
     empty where these columns do not exist.
 
-    `guards` are those of the expressions translated so far. `of_element` says that expressions are
-    translated for a transaction.
+    `let_columns` are the lets that `seen` has columns for; the expressions of the others are refused.
+    Where it is None, a let is written out at each use. `guards` are those of the expressions
+    translated so far. `payment` is set in the translation of expressions about a transaction: that of
+    its payment.
     """
 
     vocabulary: Vocabulary
@@ -92,8 +104,9 @@ class Translation:
     window: Callable[[p.History], str]
     lists: RecordedLists | None
     settings: Sequence[AccountSettings] = ()
+    let_columns: Mapping[int, LetColumn] | None = None
     guards: list[exp.Expression] = field(default_factory=list)
-    of_element: bool = False
+    payment: Translation | None = None
 
     def test(self, node: p.Expression) -> exp.Expression:
         """A boolean, NULL where it is missing. Raises `NotExactError`."""
@@ -101,13 +114,19 @@ class Translation:
 
     def say(self, node: p.Expression) -> SqlValue:
         """Raises `NotExactError`."""
+        said = self._say(node)
+        if next(islice(said.value.walk(), _MOST_NODES, None), None) is not None:
+            raise NotExactError("an expression that is too long in SQL")
+        return said
+
+    def _say(self, node: p.Expression) -> SqlValue:
         match node:
             case p.Constant():
                 return _constant(node)
             case p.Fact() | p.ElementFact() | p.HeaderFact() | p.MetadataFact() | p.Score():
                 return self._name(node)
             case p.LetValue():
-                return self.say(self.lets[node.index].value)
+                return self._let(node.index)
             case p.History():
                 return self._window(node)
             case p.TableValue() if self.lists is not None:
@@ -158,7 +177,7 @@ class Translation:
                 return sql_in_networks(node, self.test(node.value))
             case p.InList() if self.lists is not None:
                 said = self.say(node.value)
-                return sql_in_list(node, self.lists, said, joins=not self.of_element)
+                return sql_in_list(node, self.lists, said, joins=self.payment is None)
             case p.InEntry():
                 found = self._in_entry(node)
                 return sql_not(found) if node.negated else found
@@ -237,6 +256,17 @@ class Translation:
             case p.Score():
                 return SqlValue(exp.column("score", "seen"), 100)
 
+    def _let(self, index: int) -> SqlValue:
+        if self.let_columns is None:
+            return self.say(self.lets[index].value)
+        if index not in self.let_columns:
+            raise NotExactError("a let that SQL can't express")
+        value, guards = self.let_columns[index]
+        counted = (self.payment or self).guards
+        there = {id(each) for each in counted}
+        counted += [each for each in guards if id(each) not in there]
+        return value
+
     def _window(self, node: p.History) -> SqlValue:
         column = exp.column(self.window(node), "seen")
         match node.type:
@@ -256,7 +286,7 @@ class Translation:
 
     def _fold(self, node: p.Fold) -> SqlValue:
         elements, guards = self._column(("transactions",)), list[exp.Expression]()
-        inner = replace(self, guards=guards, of_element=True)
+        inner = replace(self, guards=guards, payment=self)
         where = None if node.where is None else inner.test(node.where)
         value = None if node.value is None else inner.say(node.value)
         for each in guards:

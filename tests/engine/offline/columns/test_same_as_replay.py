@@ -441,7 +441,20 @@ rule checkout
 """
 
 
-@pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED])
+DOUBLED = "\n".join(
+    [
+        "rule checkout",
+        "  let step0 = amount < 20",
+        *(f"  let step{n} = step{n - 1} or step{n - 1}" for n in range(1, 71)),
+        f"  let least = {'min(' * 40}amount{', 7)' * 40}",
+        "  condition cheap when least < 5 and step10 then challenge",
+        "  condition many when step70 or step20 then deny",
+    ]
+)
+"""Written out at each use, its lets and operands would take 2 to the 70th nodes."""
+
+
+@pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED, DOUBLED])
 @pytest.mark.parametrize("hour", [0, 2])
 def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) -> None:
     since = to_microseconds(START) + hour * HOUR
@@ -485,7 +498,7 @@ def test_windows_are_counted_in_several_processes(
     )
 
 
-@pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED])
+@pytest.mark.parametrize("text", [SAID, MIXED, REPLAYED, DOUBLED])
 def test_every_payment_gets_what_a_replay_gives_it(evening: Path, text: str) -> None:
     with open_export(evening / "columns", "shop", 0) as exported:
         lacking, found = of_export(exported, evening / "columns", rule(text))

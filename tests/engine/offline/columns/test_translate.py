@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -229,6 +230,32 @@ def test_what_few_would_expect_of_sql() -> None:
             f"  condition c when {text} then deny\n"
         )
         assert compare(program, seen, [program.conditions[0].when]) == {0}, text
+
+
+@pytest.mark.parametrize(
+    ("first", "step"),
+    [
+        ("amount > 1", "{0} or {0}"),
+        ("amount", "min({0}, 5)"),
+        ("amount", "{0} / {0}"),
+        ("amount > 1", "any(transactions where {0} or {0})"),
+    ],
+)
+def test_lets_that_double_with_each_step_are_refused_before_they_are_written_out(
+    first: str, step: str
+) -> None:
+    lets = [f"let b0 = {first}", *(f"let b{n + 1} = {step.format(f'b{n}')}" for n in range(60))]
+    program = rule("\n  ".join(["rule r", *lets, "condition c when b60 is present then deny\n"]))
+    translation = translation_of(program, READ)
+    with pytest.raises(NotExactError, match="too long in SQL"):
+        translation.test(program.conditions[0].when)
+
+
+def test_a_few_nested_lets_are_said_in_sql() -> None:
+    seen = [as_exported(situation(Random(seed), ())) for seed in range(PAYMENTS)]
+    lets = ["let b0 = amount / 3", *(f"let b{n + 1} = min(b{n}, 50) + {n}" for n in range(4))]
+    program = rule("\n  ".join(["rule r", *lets, "condition c when b4 > 9 or b3 < 2 then deny\n"]))
+    assert compare(program, seen, [program.conditions[0].when]) == {0}
 
 
 NEAR = st.integers(*(to_microseconds(datetime(year, 1, 2, tzinfo=UTC)) for year in (2000, 2049)))

@@ -86,7 +86,8 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         _stop_by_signals(serving)
         sharing = [asyncio.create_task(share(each)) for each in shared]
         opened = asyncio.create_task(_all_of([each.opened for each in shared]))
-        await asyncio.wait((*sharing, opened), return_when=asyncio.FIRST_COMPLETED)
+        stopping = asyncio.create_task(serving.stopping.wait())
+        await asyncio.wait((*sharing, opened, stopping), return_when=asyncio.FIRST_COMPLETED)
         servers: list[Server] = []
         running: list[asyncio.Task[None]] = []
         if opened.done():
@@ -110,7 +111,7 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         for each_running in running:
             await each_running
         serving.drained.set()
-        for waiting in (opened, balancing, left, *leaving):
+        for waiting in (opened, stopping, balancing, left, *leaving):
             waiting.cancel()
         await asyncio.wait(sharing)
         for done in sharing:

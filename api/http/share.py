@@ -125,8 +125,8 @@ class SharedShard:
 
 
 async def share(shard: SharedShard) -> None:
-    """Follows, owns and hands over until the node is to stop. Raises `JournalError` for a journal
-    that can't be used at the start."""
+    """Follows, owns and hands over until the node is to stop; a database that is away is waited for.
+    Raises `JournalError` for a journal that can't be used."""
     serving = shard.serving
     while not serving.stopping.is_set():
         try:
@@ -135,8 +135,6 @@ async def share(shard: SharedShard) -> None:
                     await _leave(shard)
                     return
         except (Unavailable, Locked, Interrupted) as error:
-            if isinstance(error, Unavailable) and not shard.opened.is_set():
-                raise
             if shard.node.engine is not None:
                 shard.node.learn("", None)
             log.warning("journal_left", **shard.named(), reason=str(error))

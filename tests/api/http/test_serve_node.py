@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from signal import SIGTERM
 
+import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from tollkeeper.api.http import serve_node
+from tollkeeper.api.http import serve_node, share
 from tollkeeper.api.http.serve_node import shards_there
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.tests.postgres import own_database
+from tollkeeper.tests.service.process import PATIENCE_S, free_port
 
 pytestmark = pytest.mark.anyio
 
@@ -41,3 +51,60 @@ async def test_a_node_of_a_newer_release_waits_until_the_older_service_has_ended
             assert not starting.done()
         assert await starting == 2
     assert "is used by an older version" in logs[0]["reason"]
+
+
+@asynccontextmanager
+async def starting(folder: Path, url: str) -> AsyncIterator[str]:
+    """A node that starts meanwhile, where it answers; told to end in the end."""
+    port = free_port()
+    settings = Settings(folder=folder, database=url, port=port)
+    serving = serve_node.serve_node(settings, OpenId(), lambda _share: None)
+    node = asyncio.create_task(serving)
+    try:
+        yield f"http://127.0.0.1:{port}"
+        assert not node.done()
+        os.kill(os.getpid(), SIGTERM)
+        await asyncio.wait_for(node, PATIENCE_S)
+    finally:
+        node.cancel()
+        await asyncio.wait([node])
+
+
+def break_opening(monkeypatch: pytest.MonkeyPatch, times: Iterator[int]) -> asyncio.Semaphore:
+    """The database ends the connections over which a journal is opened, so often; each time is told."""
+    broken, take_kept = asyncio.Semaphore(0), share.take_kept
+
+    async def take(*arguments: object) -> None:
+        if next(times, None) is not None:
+            broken.release()
+            raise Unavailable("terminating connection due to administrator command")
+        await take_kept(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(share, "take_kept", take)
+    monkeypatch.setattr(share, "AGAIN_S", 0.01)
+    return broken
+
+
+async def test_a_node_whose_database_goes_while_it_starts_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_opening(monkeypatch, iter(range(3)))
+    with own_database() as url:
+        async with starting(tmp_path, url) as address, httpx.AsyncClient(verify=False) as client:
+            status = 0
+            while status != 200:
+                await asyncio.sleep(0.05)
+                try:
+                    status = (await client.get(f"{address}/health/ready")).status_code
+                except httpx.TransportError:
+                    status = 0
+
+
+async def test_a_node_that_waits_for_its_database_ends_when_it_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = break_opening(monkeypatch, iter(int, 1))
+    with own_database() as url:
+        async with starting(tmp_path, url):
+            for _ in range(3):
+                await broken.acquire()

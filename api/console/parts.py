@@ -58,25 +58,41 @@ def since_text(visit: Visit, text: str | None) -> str:
     return visit.words("span.s", n=seconds)
 
 
-def number(count: int | Decimal) -> str:
-    """A count with its thousands apart by a narrow no-break space."""
-    return f"{count:,}".replace(",", "\u202f")
+def number(visit: Visit, count: int | Decimal) -> str:
+    """A count with its thousands apart."""
+    return localize(visit, f"{count:,}")
 
 
-def percent(part: int | float | Decimal, whole: int | float | Decimal = 1) -> str:
+def decimal(visit: Visit, value: float | Decimal, places: int) -> str:
+    """A figure with so many places behind its point."""
+    return localize(visit, f"{value:,.{places}f}")
+
+
+def percent(
+    visit: Visit,
+    part: int | float | Decimal,
+    whole: int | float | Decimal = 1,
+    places: int = 0,
+) -> str:
     """A share; a dash of nothing."""
-    return "–" if not whole else f"{100 * float(part) / float(whole):.0f}\u202f%"
+    every = Decimal(whole)
+    return "–" if not every else decimal(visit, 100 * Decimal(part) / every, places) + "\u202f%"
 
 
-def money(amount: Any, currency: str) -> str:
-    value = Decimal(str(amount))
-    return f"{value:,.2f}".replace(",", "\u202f") + f"\u00a0{currency}"
+def money(visit: Visit, amount: Any, currency: str) -> str:
+    return f"{decimal(visit, Decimal(str(amount)), 2)}\u00a0{currency}"
 
 
-def moneys(sums: Mapping[str, Any]) -> list[str]:
+def moneys(visit: Visit, sums: Mapping[str, Any]) -> list[str]:
     """Amounts by currency, the largest first."""
     largest = sorted(sums.items(), key=lambda each: -Decimal(str(each[1])))
-    return [money(amount, currency) for currency, amount in largest]
+    return [money(visit, amount, currency) for currency, amount in largest]
+
+
+def localize(visit: Visit, figure: str) -> str:
+    """A figure such as `1,234.5` with the point and the comma of the page's language."""
+    signs = {",": visit.words("frame.thousands"), ".": visit.words("frame.point")}
+    return "".join(signs.get(each, each) for each in figure)
 
 
 def column(values: Sequence[str]) -> Html:
@@ -150,7 +166,7 @@ def reason(visit: Visit, payment: JsonObject) -> str:
         return f"{condition['id']}: {condition['name']}" if condition["name"] else condition["id"]
     bot = analyses.get("bot_behaviour")
     if bot and bot.get("action") in ("challenge", "deny"):
-        return visit.words("payments.by_score", score=f"{bot['score']:.2f}")
+        return visit.words("payments.by_score", score=decimal(visit, bot["score"], 2))
     return ""
 
 
@@ -161,6 +177,7 @@ def action_of(payment: JsonObject) -> str | None:
 
 
 def score_of(payment: JsonObject) -> str:
+    """The score as a file and a search have it, with a point."""
     bot = (payment.get("analyses") or {}).get("bot_behaviour")
     return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
 
@@ -196,8 +213,8 @@ def payment_row(visit: Visit, payment: JsonObject) -> Html:
         element("a", instant(visit, payment["at"]), href=payment_address(payment["id"])),
         action_badge(visit, action_of(payment)),
         reason(visit, payment),
-        element("span", money(payment["amount"], payment["currency"]), class_="number"),
-        element("span", score_of(payment), class_="number"),
+        element("span", money(visit, payment["amount"], payment["currency"]), class_="number"),
+        element("span", localize(visit, score_of(payment)), class_="number"),
         mask_card(payment["card"]),
         who,
         visit.words(f"status.{payment['status']}"),

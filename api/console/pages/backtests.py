@@ -113,14 +113,14 @@ def _outcome(here: Visit, found: JsonObject) -> Html:
         return notice("error", words("backtest.failed", reason=found["reason"] or found["state"]))
     summary = words(
         "backtest.summary",
-        changed=number(report["changed"]["payments"]),
-        payments=number(report["compared"]["payments"]),
+        changed=number(here, report["changed"]["payments"]),
+        payments=number(here, report["compared"]["payments"]),
     )
     rows = [
         row(
             _outcome_text(here, each["was"]),
             _outcome_text(here, each["now"]),
-            number(each["payments"]),
+            number(here, each["payments"]),
             _examples(each["examples"]),
             numeric=(2,),
         )
@@ -152,8 +152,8 @@ def _conditions(here: Visit, conditions: list[JsonObject]) -> Html:
     rows = [
         row(
             each["condition"] or words("rule.no_condition"),
-            number(each["was"]["payments"]),
-            number(each["now"]["payments"]),
+            number(here, each["was"]["payments"]),
+            number(here, each["now"]["payments"]),
             numeric=(1, 2),
         )
         for each in conditions

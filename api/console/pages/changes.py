@@ -253,13 +253,17 @@ def _backtest(here: Visit, proposal: JsonObject) -> Html:
     if figures is None:
         return element("p", words("changes.no_backtest"), class_="hints")
     rows = [
-        row(f"{each['was'] or '–'} → {each['now'] or '–'}", number(each["payments"]), numeric=(1,))
+        row(
+            f"{each['was'] or '–'} → {each['now'] or '–'}",
+            number(here, each["payments"]),
+            numeric=(1,),
+        )
         for each in figures["moved"]
     ]
     said = words(
         "changes.backtest",
-        payments=number(figures["payments"]),
-        changed=number(figures["changed"]),
+        payments=number(here, figures["payments"]),
+        changed=number(here, figures["changed"]),
         since=figures["since"][:10],
     )
     return join_html(
@@ -320,7 +324,6 @@ def _row(here: Visit, change: JsonObject) -> Html:
         if name not in _QUIET and value not in (None, "", [], {})
     ]
     detail = (part for each in said for part in (" · ", each))
-    action = change["action"]
 
     def narrowed(name: str, text: str) -> Html:
         return element("a", text, href=target(CHANGES, **{**_narrowed(here), name: change[name]}))
@@ -328,7 +331,7 @@ def _row(here: Visit, change: JsonObject) -> Html:
     return row(
         instant(here, change["at"]),
         narrowed("by", change["by"]),
-        narrowed("action", action.replace("_", " ")),
+        narrowed("action", here.words(f"audit.{change['action']}")),
         narrowed("subject", change["subject"]),
         element("span", *list(detail)[1:], class_="detail"),
     )

@@ -38,6 +38,7 @@ from tollkeeper.api.console.pages.score import scores_beside
 from tollkeeper.api.console.parts import (
     choices,
     control_if_allowed,
+    decimal,
     field,
     instant,
     mask_alert_key,
@@ -352,7 +353,7 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
     behind = target("/console/payments", **shared, q=f"{own}since:1d")
 
     def link(count: int, more: str = "") -> Html:
-        return payments_link(here, number(count), f"{own}{offer.span}{more}", **shared)
+        return payments_link(here, number(here, count), f"{own}{offer.span}{more}", **shared)
 
     return row(
         element(
@@ -366,8 +367,8 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
         if offer.lists and offer.held_by is None
         else Html(""),
         element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
-        payments_link(here, number(mover["payments"]), f"{own}{offer.hour}", **shared),
-        f"{mover['usual']:.1f}",
+        payments_link(here, number(here, mover["payments"]), f"{own}{offer.hour}", **shared),
+        decimal(here, mover["usual"], 1),
         link(offer.day),
         link(offer.denied, " action:deny"),
         link(offer.passed, " status:succeeded label:none"),

@@ -345,7 +345,7 @@ def _findings(here: Visit, found: JsonObject) -> Html:
             words(
                 "editor.coverage",
                 percent=f"{coverage['percent']:.0f}",
-                goals=number(coverage["goals"]),
+                goals=number(here, coverage["goals"]),
             ),
         ),
         element("h2", words("editor.windows", count=len(windows))),

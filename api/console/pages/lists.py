@@ -249,9 +249,9 @@ async def preview_file(request: Request[Any, Any, Any], name: FromPath[str]) -> 
             "p",
             words(
                 "lists.would",
-                new=number(len(new)),
-                present=number(len(present)),
-                malformed=number(preview["malformed_count"]),
+                new=number(here, len(new)),
+                present=number(here, len(present)),
+                malformed=number(here, preview["malformed_count"]),
             ),
         ),
         _malformed(here, preview["malformed"]),
@@ -314,11 +314,11 @@ async def _hits(here: Visit, name: str, values: list[str]) -> Html:
             "strong",
             here.words(
                 "lists.hits",
-                count=number(counts["met"]),
-                denied=number(counts["deny"]),
-                passed=number(counts["passed"]),
+                count=number(here, counts["met"]),
+                denied=number(here, counts["deny"]),
+                passed=number(here, counts["passed"]),
                 by=here.words(f"by.{by}"),
-                values=number(min(len(values), _WEIGHED)),
+                values=number(here, min(len(values), _WEIGHED)),
             ),
         ),
     )
@@ -349,9 +349,9 @@ async def _entry_hit(here: Visit, by: str, value: str) -> Html:
     if count:
         newest = await here.client.aside("/v1/payments", {**wanted, "limit": "1"})
         like = newest["payments"][0]["id"]
-        return payments_link(here, number(count), span, of=like, by=by)
+        return payments_link(here, number(here, count), span, of=like, by=by)
     ever = await here.client.aside("/v1/payments/count", {"q": f"{own} since:90d"})
-    return element("span", here.words("lists.never") if not ever["count"] else number(0))
+    return element("span", here.words("lists.never") if not ever["count"] else number(here, 0))
 
 
 def _apply(here: Visit, name: str, text: str) -> Html:

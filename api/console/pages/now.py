@@ -21,6 +21,7 @@ from tollkeeper.api.console.parts import (
     bar,
     chart,
     control_if_allowed,
+    decimal,
     instant,
     mask_alert_key,
     mask_entity,
@@ -168,7 +169,7 @@ async def _mover_address(here: Visit, mover: JsonObject) -> str:
 def _exactly(here: Visit, count: int, address: str | None) -> Html:
     """A mover's count, leading to the payments that were counted and none that came later."""
     exact = None if address is None else address.replace("since%3A1h", quote_plus(_last_hour(here)))
-    return element("span" if exact is None else "a", number(count), href=exact)
+    return element("span" if exact is None else "a", number(here, count), href=exact)
 
 
 def _last_hour(here: Visit) -> str:
@@ -189,8 +190,8 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
                 "now.alarm",
                 by=here.words(f"by.{cause['by']}"),
                 value=mask_entity(cause["by"], cause["value"]),
-                payments=number(cause["payments"]),
-                refused=percent(denied_of(cause), cause["payments"]),
+                payments=number(here, cause["payments"]),
+                refused=percent(here, denied_of(cause), cause["payments"]),
             ),
         ),
         " ",
@@ -221,10 +222,10 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
                 element("dt", here.words(f"now.{name}")),
                 element(
                     "dd",
-                    _share(last, count),
+                    _share(here, last, count),
                     element(
                         "small",
-                        here.words("now.usual", share=_share(before, count))
+                        here.words("now.usual", share=_share(here, before, count))
                         if begun
                         else here.words("now.begun"),
                     ),
@@ -235,15 +236,15 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
     first = element(
         "div",
         element("dt", here.words("now.rate")),
-        element("dd", f"{rate:.1f}", element("small", here.words("now.per_minute"))),
+        element("dd", decimal(here, rate, 1), element("small", here.words("now.per_minute"))),
     )
     return element("dl", first, *tiles, class_="tiles")
 
 
-def _share(spans: list[JsonObject], count: Callable[[JsonObject], int]) -> str:
+def _share(here: Visit, spans: list[JsonObject], count: Callable[[JsonObject], int]) -> str:
     """What `count` takes of the payments; a dash where there were none."""
     tallies = [each["tally"] for each in spans]
-    return percent(sum(map(count, tallies)), sum(each["payments"] for each in tallies))
+    return percent(here, sum(map(count, tallies)), sum(each["payments"] for each in tallies))
 
 
 def _flow(here: Visit, flow: list[JsonObject], published: list[JsonObject]) -> Html:
@@ -306,7 +307,7 @@ def _decided_link(here: Visit, part: list[JsonObject], action: str) -> Html:
     """How many payments of some minutes were decided so, leading to them."""
     count = sum(each["tally"]["actions"][action] for each in part)
     span = f"since:{part[0]['start']} until:{part[-1]['end']}"
-    return payments_link(here, number(count), f"action:{action} {span}")
+    return payments_link(here, number(here, count), f"action:{action} {span}")
 
 
 def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> Html:
@@ -325,10 +326,12 @@ def _movers(here: Visit, movers: list[JsonObject], behind: list[str | None]) -> 
                     href=address,
                 ),
                 _exactly(here, mover["payments"], address),
-                f"{mover['usual']:.1f}",
+                decimal(here, mover["usual"], 1),
                 join_html(
                     bar(denied_of(mover) / mover["payments"], "deny"),
-                    element("span", percent(denied_of(mover), mover["payments"]), class_="number"),
+                    element(
+                        "span", percent(here, denied_of(mover), mover["payments"]), class_="number"
+                    ),
                 ),
                 numeric=(1, 2, 3),
             )
@@ -352,9 +355,9 @@ def _firing(here: Visit, firing: list[JsonObject], usual: list[JsonObject]) -> H
             row(
                 payments_link(here, name, f"condition:{name} since:1h"),
                 payments_link(
-                    here, number(lately.get(name, 0)), f"condition:{name} {_last_hour(here)}"
+                    here, number(here, lately.get(name, 0)), f"condition:{name} {_last_hour(here)}"
                 ),
-                f"{week.get(name, 0.0):.1f}",
+                decimal(here, week.get(name, 0.0), 1),
                 numeric=(1, 2),
             )
             for name in sorted(names, key=lambda name: -lately.get(name, 0))

@@ -22,10 +22,12 @@ from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
     control_if_allowed,
+    decimal,
     errors_notice,
     field,
     instant,
     label_badge,
+    localize,
     mask_card,
     mask_email,
     mask_entity,
@@ -264,7 +266,7 @@ def _head(here: Visit, shown: JsonObject, known: str | None, because: Html) -> H
             " ",
             by,
             " · ",
-            money(shown["amount"], shown["currency"]),
+            money(here, shown["amount"], shown["currency"]),
             " · ",
             instant(here, shown["timestamp"], "%d %b %Y %H:%M:%S"),
             " · ",
@@ -432,7 +434,7 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
                 class_="deny" if each["contribution"] > 0 else "allow",
                 aria_hidden="true",
             ),
-            _signed(each["contribution"]),
+            _signed(here, each["contribution"]),
             numeric=(2,),
         )
         for each in loud
@@ -440,13 +442,13 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
     thresholds = explanation["thresholds"] if explanation is not None else {}
     return element(
         "section",
-        element("h2", words("payment.score", score=f"{card['score']:.2f}")),
+        element("h2", words("payment.score", score=decimal(here, card["score"], 2))),
         element(
             "p",
             words(
                 "payment.thresholds",
-                challenge=f"{thresholds['challenge']:.2f}",
-                deny=f"{thresholds['deny']:.2f}",
+                challenge=decimal(here, thresholds["challenge"], 2),
+                deny=decimal(here, thresholds["deny"], 2),
             ),
         )
         if thresholds
@@ -454,7 +456,7 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
         table(
             [words(f"payment.{title}") for title in ("signal", "weight", "adds")],
             [
-                row(words("payment.baseline"), "", _signed(card["baseline"]), numeric=(2,)),
+                row(words("payment.baseline"), "", _signed(here, card["baseline"]), numeric=(2,)),
                 *rows,
             ],
             words("payment.signals"),
@@ -468,9 +470,9 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
     )
 
 
-def _signed(value: Any) -> str:
+def _signed(here: Visit, value: Any) -> str:
     """What a signal adds, with a minus as wide as the plus."""
-    return f"{float(value):+.2f}".replace("-", "−")
+    return localize(here, f"{float(value):+.2f}").replace("-", "−")
 
 
 def _facts(here: Visit, shown: JsonObject, revealed: JsonObject | None) -> Html:
@@ -578,10 +580,14 @@ def _related_table(here: Visit, id_: str, related: list[JsonObject]) -> Html:
                     href=target("/console/payments", of=id_, by=each["by"]),
                     class_="name",
                 ),
-                payments_link(here, number(tally["payments"]), None, of=id_, by=each["by"]),
-                percent(tally["actions"]["deny"], tally["payments"]),
+                payments_link(here, number(here, tally["payments"]), None, of=id_, by=each["by"]),
+                percent(here, tally["actions"]["deny"], tally["payments"]),
                 payments_link(
-                    here, number(tally["labels"]["fraud"]), "label:fraud", of=id_, by=each["by"]
+                    here,
+                    number(here, tally["labels"]["fraud"]),
+                    "label:fraud",
+                    of=id_,
+                    by=each["by"],
                 ),
                 since_text(here, each["first"]),
                 numeric=(1, 2, 3, 4),
@@ -618,7 +624,9 @@ def _timeline(
         moments.append((each["timestamp"], said))
     for each in labels:
         said = here.words(
-            "payment.label", source=each["source"], label=here.words(f"label.{each['label']}")
+            "payment.label",
+            source=here.words(f"source.{each['source']}"),
+            label=here.words(f"label.{each['label']}"),
         )
         said += f": {each['reason']}" if each["reason"] else ""
         moments.append((each["at"], said))

@@ -222,7 +222,7 @@ def _judging(here: Visit, query: str, count: int) -> Html:
         action="/console/payments/labels",
         class_="line",
     )
-    summary = element("summary", words("payments.judge", count=number(count)))
+    summary = element("summary", words("payments.judge", count=number(here, count)))
     return control_if_allowed(here, "labels:write", element("details", summary, form))
 
 
@@ -317,7 +317,7 @@ def _tools(here: Visit, count: int) -> Html:
         href=target("/console/payments/export.csv", q=here.query.get("q")),
     )
     return join_html(
-        element("p", words("payments.count", count=number(count)), id="count", role="status"),
+        element("p", words("payments.count", count=number(here, count)), id="count", role="status"),
         live_box,
         csv_link,
     )
@@ -346,9 +346,9 @@ async def _entity(here: Visit, shared: JsonObject) -> Html:
             words(
                 "payments.entity",
                 first=since_text(here, shared["first"]),
-                payments=number(tally["payments"]),
-                refused=percent(tally["actions"]["deny"], tally["payments"]),
-                fraud=number(tally["labels"]["fraud"]),
+                payments=number(here, tally["payments"]),
+                refused=percent(here, tally["actions"]["deny"], tally["payments"]),
+                fraud=number(here, tally["labels"]["fraud"]),
             ),
         ),
         await list_form(here, here.query["of"], values, shared="1") if values else Html(""),

@@ -40,6 +40,8 @@ DECIDED = ("month", "payments", "money", "denied", "challenged", "challenge_pass
 KNOWN = ("month", "fraud", "rate", "fraud_money", "money_rate", "disputes", "dispute_rate")
 TITLES = (*DECIDED, *KNOWN[1:])
 """What a month is told by, in the file; on the page what was decided and what became known are apart."""
+_EXACT = 2
+"""Shares of fraud go to a hundredth of a percent, as card schemes count."""
 _TOP = 8
 """So many conditions are told of."""
 _LATELY = "30d"
@@ -213,19 +215,21 @@ def _what_denials_do(
     if denied is None or not wrong:
         return head, element("p", words("report.nobody_knows"), class_="empty")
     low, high = min(each.share for each in wrong), max(each.share for each in wrong)
-    shown = [percent(share) for share in (low, high)]
+    shown = [percent(here, share) for share in (low, high)]
     said = (
         words("report.range", low=shown[0], high=shown[1])
         if shown[0] != shown[1]
         else words("report.one_share", share=shown[0])
     )
-    kept = [_amounts(currency, amount, low, high) for currency, amount in denied["money"].items()]
+    kept = [
+        _amounts(here, currency, amount, low, high) for currency, amount in denied["money"].items()
+    ]
     rows = [
         row(
             words(f"report.{each.source}"),
             _known_link(here, each, each.known, "label:fraud label:legitimate"),
             _known_link(here, each, each.wrong, "label:legitimate"),
-            percent(each.share),
+            percent(here, each.share),
             numeric=(1, 2, 3),
         )
         for each in wrong
@@ -247,15 +251,15 @@ def _what_denials_do(
 def _known_link(here: Visit, of: WrongDenials, count: int, label: str) -> Html:
     """A count of what a source knows, leading to its payments where a search finds them."""
     if of.source != "reviewed":
-        return element("span", number(count))
+        return element("span", number(here, count))
     merchant = here.query.get("merchant")
     named = "" if not merchant else f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
-    return payments_link(here, number(count), f"action:deny {label} since:{SPAN}{named}")
+    return payments_link(here, number(here, count), f"action:deny {label} since:{SPAN}{named}")
 
 
-def _amounts(currency: str, denied: str, low: Decimal, high: Decimal) -> str:
+def _amounts(here: Visit, currency: str, denied: str, low: Decimal, high: Decimal) -> str:
     """What right denials amount to, from the least to the most."""
-    least, most = (money(Decimal(denied) * (1 - share), currency) for share in (high, low))
+    least, most = (money(here, Decimal(denied) * (1 - share), currency) for share in (high, low))
     return least if least == most else f"{least} – {most}"
 
 
@@ -283,21 +287,25 @@ def _cells(here: Visit, month: JsonObject) -> dict[str, tuple[str, ...]]:
     frauds = {name: Decimal(amount) for name, amount in month["frauds"]["money"].items()}
     return {
         "month": (name,) if ripe else (name, here.words("report.unripe")),
-        "payments": (number(payments),),
-        "money": tuple(moneys(month["money"])),
-        "denied": (percent(actions["deny"], payments),),
-        "challenged": (percent(actions["challenge"], payments),),
-        "challenge_passed": (percent(challenged["statuses"]["succeeded"], challenged["payments"]),),
-        "passed": (percent(tally["statuses"]["succeeded"], payments),),
-        "fraud": (number(labels["fraud"]),),
-        "rate": (_exact_percent(labels["fraud"], payments),),
-        "fraud_money": tuple(moneys(frauds)),
+        "payments": (number(here, payments),),
+        "money": tuple(moneys(here, month["money"])),
+        "denied": (percent(here, actions["deny"], payments),),
+        "challenged": (percent(here, actions["challenge"], payments),),
+        "challenge_passed": (
+            percent(here, challenged["statuses"]["succeeded"], challenged["payments"]),
+        ),
+        "passed": (percent(here, tally["statuses"]["succeeded"], payments),),
+        "fraud": (number(here, labels["fraud"]),),
+        "rate": (percent(here, labels["fraud"], payments, _EXACT),),
+        "fraud_money": tuple(moneys(here, frauds)),
         "money_rate": tuple(
-            f"{_exact_percent(frauds[currency], Decimal(month['money'][currency]))} {currency}"
+            f"{percent(here, frauds[currency], month['money'][currency], _EXACT)} {currency}"
             for currency in sorted(frauds, key=lambda name: -frauds[name])
         ),
-        "disputes": (number(disputes["payments"]),),
-        "dispute_rate": (_exact_percent(disputes["payments"], tally["statuses"]["succeeded"]),),
+        "disputes": (number(here, disputes["payments"]),),
+        "dispute_rate": (
+            percent(here, disputes["payments"], tally["statuses"]["succeeded"], _EXACT),
+        ),
     }
 
 
@@ -318,11 +326,11 @@ async def _top_conditions(here: Visit) -> Html:
         rows.append(
             row(
                 element("code", each["by"]),
-                payments_link(here, number(tally["payments"]), span),
-                percent(tally["actions"]["deny"], tally["payments"]),
-                payments_link(here, number(tally["labels"]["fraud"]), f"{span} label:fraud"),
+                payments_link(here, number(here, tally["payments"]), span),
+                percent(here, tally["actions"]["deny"], tally["payments"]),
+                payments_link(here, number(here, tally["labels"]["fraud"]), f"{span} label:fraud"),
                 payments_link(
-                    here, number(tally["labels"]["legitimate"]), f"{span} label:legitimate"
+                    here, number(here, tally["labels"]["legitimate"]), f"{span} label:legitimate"
                 ),
                 numeric=(1, 2, 3, 4),
             )
@@ -351,13 +359,8 @@ async def _at_work(here: Visit) -> Html:
         if each["mark"]["at"] is not None
     )
     words = here.words
-    said = words("report.alerts", count=number(len(alerts)), seen=number(len(waits)))
+    said = words("report.alerts", count=number(here, len(alerts)), seen=number(here, len(waits)))
     if waits:
         minutes = ceil(waits[len(waits) // 2].total_seconds() / 60)
-        said += " " + words("report.alerts_soon", minutes=number(minutes))
+        said += " " + words("report.alerts_soon", minutes=number(here, minutes))
     return element("section", element("h2", words("report.at_work")), element("p", said))
-
-
-def _exact_percent(part: int | Decimal, whole: int | Decimal) -> str:
-    """A share to a hundredth of a percent, as card schemes count; a dash of nothing."""
-    return f"{100 * part / whole:.2f}\u202f%" if whole else "–"

@@ -92,7 +92,7 @@ async def _page(here: Visit, shown: Html) -> Response[str]:
         element("h1", words("frame.review")),
         element(
             "p",
-            payments_link(here, number(count), _WAITING),
+            payments_link(here, number(here, count), _WAITING),
             " ",
             words("review.count"),
             " ",

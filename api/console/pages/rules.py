@@ -102,9 +102,9 @@ def _decided(here: Visit, month: JsonObject | None) -> tuple[str, ...]:
     tally = month["tally"]
     more = {"challenge": " action:challenge", "deny": " action:deny"}
     return (
-        payments_link(here, number(tally["payments"]), span),
+        payments_link(here, number(here, tally["payments"]), span),
         *(
-            payments_link(here, number(tally["actions"][action]), f"{span}{asked}")
+            payments_link(here, number(here, tally["actions"][action]), f"{span}{asked}")
             for action, asked in more.items()
         ),
     )
@@ -303,11 +303,11 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
                     "span", met or words("rule.no_condition"), _overlap(here, each), class_="name"
                 ),
                 f"v{each['version']}",
-                payments_link(here, number(tally["payments"]), query),
-                column(moneys(each["money"])),
-                payments_link(here, number(tally["actions"]["deny"]), f"{query} action:deny"),
+                payments_link(here, number(here, tally["payments"]), query),
+                column(moneys(here, each["money"])),
+                payments_link(here, number(here, tally["actions"]["deny"]), f"{query} action:deny"),
                 _precision(here, precision),
-                percent(each["came_back"]["succeeded"], each["came_back"]["of"]),
+                percent(here, each["came_back"]["succeeded"], each["came_back"]["of"]),
                 since_text(here, each["last"]),
                 sparkline(each["trend"]),
                 numeric=(2, 3, 4, 5, 6, 7),
@@ -335,7 +335,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
             numeric=(2, 3, 4, 5, 6, 7),
             class_="rows",
         ),
-        element("p", words("rule.immature", share=percent(immature)), class_="hints"),
+        element("p", words("rule.immature", share=percent(here, immature)), class_="hints"),
         Html("")
         if "overlap" in here.query
         else element("p", element("a", words("rule.overlap"), href=here.address(overlap="1"))),
@@ -347,15 +347,17 @@ def _overlap(here: Visit, condition: JsonObject) -> Html:
     also = condition["also_met"]
     if not also["conditions"]:
         return Html("")
-    said = ", ".join(f"{name} {count}" for name, count in also["conditions"].items())
-    return element("small", here.words("rule.also_met", of=also["of"], conditions=said))
+    said = ", ".join(f"{name} {number(here, count)}" for name, count in also["conditions"].items())
+    return element(
+        "small", here.words("rule.also_met", of=number(here, also["of"]), conditions=said)
+    )
 
 
 def _precision(here: Visit, precision: JsonObject) -> str:
     if precision["share"] is None:
         return here.words("rule.no_labels")
     low, high = float(precision["low"]), float(precision["high"])
-    return f"{percent(precision['share'])} ({100 * low:.0f}–{100 * high:.0f})"
+    return f"{percent(here, precision['share'])} ({100 * low:.0f}–{100 * high:.0f})"
 
 
 def sparkline(counts: list[int]) -> Html:
@@ -382,7 +384,7 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
     rows = [
         row(
             f"{turn['was']} → {turn['would_be']}",
-            number(turn["count"]),
+            number(here, turn["count"]),
             _examples(here, turn["examples"]),
             numeric=(1,),
         )
@@ -402,8 +404,8 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
             here.words(
                 "rule.shadow_count",
                 version=report["version"],
-                evaluated=number(report["evaluated"]),
-                changed=number(report["changed"]),
+                evaluated=number(here, report["evaluated"]),
+                changed=number(here, report["changed"]),
             ),
         ),
         table(

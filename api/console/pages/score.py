@@ -16,7 +16,9 @@ from tollkeeper.api.console.parts import (
     chart,
     column,
     control_if_allowed,
+    decimal,
     field,
+    localize,
     moneys,
     number,
     payments_link,
@@ -133,12 +135,12 @@ async def _weighed(here: Visit, since: str) -> Html:
         rows.append(
             row(
                 words(f"score.pair_{name}"),
-                pair["challenge"],
-                pair["deny"],
-                percent(frauds["challenged"] + frauds["denied"], frauds["payments"]),
-                percent(people["denied"], people["payments"]),
-                percent(people["challenged"], people["payments"]),
-                column(moneys(outcome["cost"])),
+                localize(here, pair["challenge"]),
+                localize(here, pair["deny"]),
+                percent(here, frauds["challenged"] + frauds["denied"], frauds["payments"]),
+                percent(here, people["denied"], people["payments"]),
+                percent(here, people["challenged"], people["payments"]),
+                column(moneys(here, outcome["cost"])),
                 Html("") if name == "now" else control_if_allowed(here, "settings:write", use),
                 numeric=(1, 2, 3, 4, 5, 6),
             )
@@ -169,12 +171,13 @@ def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         links = (
             payments_link(
                 here,
-                number(sum(_label_count(each, label) for each in band)),
+                number(here, sum(_label_count(each, label) for each in band)),
                 f"{query} label:{label}",
             )
             for label in _LABELS
         )
-        rows.append(row(f"{low}–{high}" if start < 100 else low, *links, numeric=(1, 2, 3)))
+        span = f"{low}–{high}" if start < 100 else low
+        rows.append(row(localize(here, span), *links, numeric=(1, 2, 3)))
     names = [words(f"label.{label}") for label in _LABELS]
     shown = table([words("payments.score"), *names], rows, words("score.spread"), numeric=(1, 2, 3))
     return chart(
@@ -205,12 +208,14 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str, in_force: Js
         mark = "" if begins is None else here.words(f"score.in_force_{begins}")
         rows.append(
             row(
-                join_html(element("span", f"{step / 100:.2f}"), " ", element("small", mark)),
-                payments_link(here, number(count), query),
-                percent(count, every),
-                percent(caught, fraud),
-                percent(caught, caught + honest),
-                payments_link(here, number(honest), f"{query} label:legitimate"),
+                join_html(
+                    element("span", decimal(here, step / 100, 2)), " ", element("small", mark)
+                ),
+                payments_link(here, number(here, count), query),
+                percent(here, count, every),
+                percent(here, caught, fraud),
+                percent(here, caught, caught + honest),
+                payments_link(here, number(here, honest), f"{query} label:legitimate"),
                 numeric=(1, 2, 3, 4, 5),
             )
         )
@@ -235,14 +240,14 @@ async def _false_positives(here: Visit) -> Html:
     if found["share"] is not None:
         said = here.words(
             "score.holdout_share",
-            share=percent(found["share"]),
-            low=percent(found["low"]),
-            high=percent(found["high"]),
-            known=number(known),
-            unripe=number(found["unripe"]),
+            share=percent(here, found["share"]),
+            low=percent(here, found["low"]),
+            high=percent(here, found["high"]),
+            known=number(here, known),
+            unripe=number(here, found["unripe"]),
         )
     else:
-        said = here.words("score.holdout_unknown", unripe=number(found["unripe"]))
+        said = here.words("score.holdout_unknown", unripe=number(here, found["unripe"]))
     if not known + found["unripe"]:
         return element("p", here.words("score.holdout_none"), class_="empty")
     return element("p", payments_link(here, said, "holdout:true"))
@@ -262,10 +267,10 @@ async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
         query = f"score:{low:.2f}..{high:.2f} since:{text_of(since)} until:{text_of(until)}"
         rows.append(
             row(
-                f"{low:.2f}–{high:.2f}",
-                payments_link(here, number(count), query),
-                percent(count, sum(bands)),
-                percent(known, sum(before)),
+                f"{decimal(here, low, 2)}–{decimal(here, high, 2)}",
+                payments_link(here, number(here, count), query),
+                percent(here, count, sum(bands)),
+                percent(here, known, sum(before)),
                 numeric=(0, 1, 2, 3),
             )
         )

@@ -73,8 +73,8 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
             "p",
             words(
                 "settings.held",
-                entries=number(found["windows"]["entries"]),
-                cap=number(found["windows"]["cap"]),
+                entries=number(here, found["windows"]["entries"]),
+                cap=number(here, found["windows"]["cap"]),
             ),
         ),
         element("h2", words("settings.webhooks")),

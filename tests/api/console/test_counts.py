@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tollkeeper.api.console.parts import money
 from tollkeeper.tests.api.console.conftest import Shop
 from tollkeeper.tests.api.http.service import payment
 
@@ -126,7 +125,7 @@ async def test_how_many_denials_are_wrong_is_a_range_of_what_each_source_knows(
     low, high = (f"{100 * share:.0f}\u202f%" for share in (min(shares), max(shares)))
     assert f"Between {low} and {high} of denials are wrong" in page
     euros = sum(Decimal(str(each["amount"])) for each in denied if each["currency"] == "EUR")
-    least = money(euros * (1 - Decimal(max(shares))), "EUR")
+    least = f"{euros * (1 - Decimal(max(shares))):,.2f}\u00a0EUR".replace(",", "\u202f")
     assert f"{least} – " in page.partition("Kept away")[2]
 
 

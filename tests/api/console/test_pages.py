@@ -153,6 +153,38 @@ async def test_a_portuguese_page_has_no_english_word_but_those_that_its_calls_an
     assert (found & ENGLISH) - PORTUGUESE - given == set()
 
 
+async def test_figures_have_the_point_of_the_pages_language_and_of_files_and_searches_their_own(
+    own_shop: Shop,
+) -> None:
+    body = payment(id="dear", amount=1234.5, currency="BRL", analyze={"bot_behaviour": True})
+    answer = await own_shop.service.client.post("/v1/payments", json=body)
+    score = f"{answer.json()['payment']['analyses']['bot_behaviour']['score']:.2f}"
+    for language, amount, point in (("en", "1\u202f234.50", "."), ("pt-BR", "1.234,50", ",")):
+        headers = {"accept-language": language}
+
+        async def read(address: str, headers: dict[str, str] = headers) -> str:
+            return (await own_shop.browser.get(f"/console/{address}", headers=headers)).text
+
+        listed = await read("payments?q=id:dear")
+        assert f'"number">{amount}\u00a0BRL<' in listed
+        assert f'"number">{score.replace(".", point)}<' in listed
+        assert f",1234.5,BRL,{score}," in await read("payments/export.csv?q=id:dear")
+        thresholds = await read("score")
+        assert f">0{point}85<" in thresholds
+        assert "score_from%3A0.85" in thresholds
+
+
+async def test_who_judged_what_is_said_in_the_pages_language(own_shop: Shop) -> None:
+    path = "/v1/payments/order-1/labels/early_warning"
+    assert (await own_shop.service.client.put(path, json={"label": "fraud"})).status_code == 200
+    portuguese = {"accept-language": "pt-BR"}
+    shown = (await own_shop.browser.get("/console/payments/order-1", headers=portuguese)).text
+    assert "Fraude, segundo o alerta antecipado" in shown
+    log = (await own_shop.browser.get("/console/changes", headers=portuguese)).text
+    assert "versão guardada" in log
+    assert "lista criada" in log
+
+
 async def test_the_rules_own_text_is_lit_with_the_payments_values(shop: Shop) -> None:
     text = (await shop.browser.get("/console/payments/order-1")).text
     lit = re.search(

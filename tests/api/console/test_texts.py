@@ -9,6 +9,8 @@ from string import Formatter
 import pytest
 
 from tollkeeper.api.console.words import choose, languages
+from tollkeeper.engine.labels.label import SOURCES
+from tollkeeper.engine.registry.audit import AUDIT_ACTIONS
 
 CONSOLE = Path(__file__).parents[3] / "api" / "console"
 SOURCE = "\n".join(path.read_text() for path in sorted(CONSOLE.rglob("*.py")))
@@ -31,6 +33,11 @@ def test_every_text_that_the_pages_name_is_in_the_catalogue() -> None:
     named = set(re.findall(r'words\(\s*"([a-z_]+\.[a-z_]+)"', SOURCE))
     assert named - languages()["en"].texts.keys() == set()
     assert len(named) > 100
+
+
+def test_whatever_the_log_and_the_labels_tell_of_has_a_text() -> None:
+    told = {f"audit.{action}" for action in AUDIT_ACTIONS} | {f"source.{each}" for each in SOURCES}
+    assert told - languages()["en"].texts.keys() == set()
 
 
 @pytest.mark.parametrize(

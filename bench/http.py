@@ -29,6 +29,7 @@ from msgspec import Struct
 from tollkeeper.bench.load import Measured, load, pause_for
 from tollkeeper.bench.servers import (
     ACCOUNT,
+    UNBOUNDED,
     Server,
     calling,
     free_port,
@@ -109,7 +110,9 @@ def main() -> None:
         driven = [Driven(name, running.enter_context(peer(name, folder))) for name in PEERS]
         for name, furnished in SERVICES.items():
             key = furnish(folder / name, furnished)
-            driven.append(Driven(name, running.enter_context(serving(folder / name, key))))
+            driven.append(
+                Driven(name, running.enter_context(serving(folder / name, key, *UNBOUNDED)))
+            )
             if name == "unindexed":
                 tell_index(index_process(driven[-1].server), signal.SIGSTOP)
         warm = [load(each.server, 1) for each in driven]

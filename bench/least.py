@@ -29,7 +29,15 @@ import uvloop
 
 from tollkeeper.bench.http import NAMES, furnish, peer
 from tollkeeper.bench.load import load, pause_for
-from tollkeeper.bench.servers import Server, calling, children, cpu_seconds, free_port, serving
+from tollkeeper.bench.servers import (
+    UNBOUNDED,
+    Server,
+    calling,
+    children,
+    cpu_seconds,
+    free_port,
+    serving,
+)
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.intake.payment import CreationBody
 
@@ -154,7 +162,7 @@ def main() -> None:
         }
         for name in SERVICES:
             key = furnish(folder / name, name)
-            servers[NAMES[name]] = running.enter_context(serving(folder / name, key))
+            servers[NAMES[name]] = running.enter_context(serving(folder / name, key, *UNBOUNDED))
         figures: dict[str, list[tuple[float, ...]]] = {name: [] for name in servers}
         for server in servers.values():
             load(server, 1)

@@ -45,6 +45,10 @@ def new_key(folder: Path, *scopes: str, account: str = ACCOUNT) -> str:
     return toll(folder, "keys", "create", "--account", account, *asked).strip()
 
 
+UNBOUNDED = ("--key-reports", "1000000", "--account-reports", "1000000")
+"""Options of a service that is to take all that a load sends."""
+
+
 @contextmanager
 def serving(folder: Path, key: str, *options: str) -> Iterator[Server]:
     """`toll serve` on the folder, ready for traffic."""

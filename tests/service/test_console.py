@@ -75,8 +75,8 @@ class Desk:
     def page(self, at: str = "/console", **context: Any) -> Any:
         """A new window, signed in, that shows the page `at`."""
         page = self.browser.new_context(**context).new_page()
-        # The index follows at a low priority, so a busy machine may take long to show a payment.
-        page.set_default_timeout(150_000)
+        # A page may take long on a busy machine.
+        page.set_default_timeout(60_000)
         page.request.post(
             f"{self.url}/console/sign-in",
             form={"key": self.key},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 
@@ -146,10 +147,19 @@ async def live(request: Request[Any, Any, Any]) -> Stream:
     last = request.headers.get("last-event-id")
     query = {"q": here.query.get("q", ""), "most": _LIVE_ROWS}
     events = _rows(here, here.client.follow("/v1/decisions/stream", query, last))
-    return Stream(events, media_type="text/event-stream", headers=PAGE_HEADERS)
+    # The browser counts the stream as open from the answer's head on, so its begin must be known by then.
+    first = await anext(events)
+    return Stream(_resume(first, events), media_type="text/event-stream", headers=PAGE_HEADERS)
 
 
-async def _rows(here: Visit, stream: AsyncIterator[bytes]) -> AsyncIterator[str]:
+async def _resume(first: str, rest: AsyncGenerator[str, None]) -> AsyncIterator[str]:
+    async with aclosing(rest):
+        yield first
+        async for event in rest:
+            yield event
+
+
+async def _rows(here: Visit, stream: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
     held = b""
     async for chunk in stream:
         held += chunk

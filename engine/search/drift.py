@@ -1,4 +1,6 @@
-"""Whether scores still mean what they did: by week, how far they moved and how far they came true."""
+"""Whether scores still mean what they did: per week, how their distribution shifted, and how many
+frauds they predicted.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,19 @@ from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
 WEEK = 7 * 86_400_000_000
 MOST_WEEKS = 53
 SHIFTED = 0.25
-"""From here on a distribution is commonly said to have changed; below 0.1 it has not."""
+"""A population stability index from here on is commonly read as a change; below 0.1, as none."""
 _BEFORE = 4
 _PARTS = 10
 _UNSEEN = 0.5
-"""Counted into each part on both sides, so that one without payments has a share."""
+"""Added to each part's count on both sides, so that no share is 0."""
 
 
 class ScoreWeek(Struct, frozen=True):
-    """Seven days from `since` (µs): the payments that were scored, and `shift`, the population
-    stability index of their scores against those of the four weeks before, None without either.
+    """Seven days from `since` (µs). `payments` were scored; `shift` is the population stability
+    index of their scores against those of the four weeks before, None if either has no payments.
 
-    Of the `known` ones, whose outcome is labelled or too old for a label to come, `expected` are
-    the frauds that the scores add up to, `frauds` those that there were.
+    `known` payments are labelled, or too old for a label still to come. Of these, `expected` is the
+    number of frauds that their scores predict, `frauds` the actual number.
     """
 
     since: int
@@ -39,7 +41,9 @@ class ScoreWeek(Struct, frozen=True):
 
 
 def score_weeks(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreWeek]:
-    """The weeks up to the filter's end, or `now` (µs), oldest first; `MOST_WEEKS` at most."""
+    """Return the weeks up to the filter's end, or up to `now` (µs), oldest first; at most
+    `MOST_WEEKS`.
+    """
     until = now if wanted.until is None else min(wanted.until, now)
     since = until - 8 * WEEK if wanted.since is None else wanted.since
     count = min(MOST_WEEKS, max(1, -(-(until - since) // WEEK)))
@@ -56,7 +60,9 @@ def score_weeks(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreWeek
 
 
 def population_stability(before: Sequence[int], after: Sequence[int]) -> float | None:
-    """The population stability index of counts by score, over tenths of the payments `before`."""
+    """Return the population stability index of two counts by score, over parts that each hold a
+    tenth of `before`.
+    """
     if not sum(before) or not sum(after):
         return None
     parts = _tenths(before)
@@ -67,7 +73,9 @@ def population_stability(before: Sequence[int], after: Sequence[int]) -> float |
 
 
 def _tenths(counts: Sequence[int]) -> list[slice]:
-    """Runs of scores that hold a tenth of the payments each, or more where one score does."""
+    """Split the scores into ranges that each hold a tenth of the payments, or more where one score
+    does.
+    """
     least, held, start = sum(counts) / _PARTS, 0, 0
     parts = []
     for score, count in enumerate(counts):

@@ -1,6 +1,6 @@
-"""How often an account's payments have each field, and what it mostly is: for authors of rules.
+"""How often an account's payments have each field, and its common values, for authors of rules.
 
-Values are told of enums, booleans and numbers only: never a text, an address or an id.
+Values are given of enums, booleans and numbers only: never of a text, an address or an id.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.vocabulary import Field
 
 MOST = 2_000
-"""The newest payments that are looked at."""
+"""The number of newest payments that are read."""
 COMMONEST = 3
 _SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant)
 
 
 class FieldFigure(Struct, frozen=True):
-    """Of `payments`, the share that has the field.
+    """The share of `payments` that have the field.
 
-    `common` are its commonest values with their shares of those that have it, `quarters` the
-    three values that divide a number's into quarters.
+    `common` are the most common values, with their shares of the payments that have the field;
+    `quarters` are a number's quartiles.
     """
 
     payments: int
@@ -46,12 +46,14 @@ class FieldFigure(Struct, frozen=True):
 def account_figures(
     _progress: Progress, source: JournalSource, account: int
 ) -> dict[str, FieldFigure]:
-    """`field_figures`, as a job beside the service. Raises `JournalError`."""
+    """`field_figures`, as a job in another process. Raises `JournalError`."""
     return read_folder(source, lambda picture: field_figures(picture.journal, account))
 
 
 async def field_figures(journal: Journal, account: int) -> dict[str, FieldFigure]:
-    """By the field's name, over the newest payments as they were created; empty without any."""
+    """Return the figures by field name, over the newest payments as they were created; empty
+    without payments.
+    """
     entries: list[Entry] = []
     cursor: int | None = None
     while len(entries) < MOST:

@@ -1,4 +1,4 @@
-"""Figures: what was decided and became of it, by time and by one dimension, each an exact count."""
+"""Exact counts of payments, by time and by one dimension: decisions, statuses and labels."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Dimension: TypeAlias = Literal[
     "action", "status", "label", "rule", "condition", "version", "merchant", "currency"
 ]
 MOST_VALUES = 200
-"""How many values of a dimension one answer has: those with the most payments."""
+"""The most values of a dimension in one answer: those with the most payments."""
 
 
 class Figure(Struct, frozen=True):
-    """The payments that arrived from `start` (µs) to before `end`, and have the dimension's value
-    `by`; `money` is what they amount to by currency, in hundredths, where it was asked for.
+    """The payments that arrived from `start` (µs) to before `end` and have the value `by` of the
+    dimension. `money` is their amounts by currency, in hundredths, if they were asked for.
     """
 
     start: int
@@ -52,9 +52,9 @@ def figures(
     by: Dimension | None,
     money: bool,
 ) -> list[Figure]:
-    """By time, then by the values of `by` that have any payments, most first.
+    """Return figures by time, then by value of `by`, those with the most payments first.
 
-    Spans without payments are there where there is no dimension.
+    Without a dimension, time spans without payments are included.
     """
     asked = spans(index, since, until, every, zone)
     counting = _Counting(index, by, money)
@@ -68,7 +68,7 @@ def figures(
 
 
 def count_block(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
-    """By each dimension, the totals of all payments of a block."""
+    """For each dimension, the totals of all payments of a block."""
     members = index.members(Facet.PAYMENT, 0, block)
     whole = TimeSpan(0, 0, block << SHIFT, (block + 1) << SHIFT)
     for by in get_args(Dimension):
@@ -78,23 +78,23 @@ def count_block(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals
 
 
 class _Counting:
-    """Counts by span and value, block after block.
+    """Counts payments by span and value, block after block.
 
-    Few payments are counted one by one, by what is known of each; of many, the sets of the block are
-    laid over each other, a span's stretch of them at a time.
+    Few payments are counted one at a time, from their outcome bytes; many by intersecting the sets
+    of the block, span by span.
     """
 
     def __init__(self, index: AccountIndex, by: Dimension | None, money: bool) -> None:
         self._index = index
         self._by = None if by is None else Facet[by.upper()]
         self._currencies = index.names(Facet.CURRENCY) if money else {}
-        # How many payments there are, then how many with each of what a tally counts.
+        # The number of payments, then the number with each of `OUTCOMES`.
         self._counts: defaultdict[tuple[int, int], list[int]]
         self._counts = defaultdict(_NOTHING.copy)
         self._sums: defaultdict[tuple[int, int, str], int] = defaultdict(int)
 
     def take(self, block: int, members: int, asked: list[TimeSpan]) -> None:
-        """Counts a set of a block, all of it within the spans."""
+        """Count a set of a block; all of it lies within the spans."""
         stretches = list(spans_of_block(asked, block))
         if len(stretches) == 1 and self._take_all(block, members.bit_count(), stretches[0][0]):
             return
@@ -110,7 +110,9 @@ class _Counting:
             self._take_many(block, many, stretches)
 
     def _take_all(self, block: int, payments: int, number: int) -> bool:
-        """Adds what is kept of a block's totals; whether those are of so many payments."""
+        """Add the block's stored totals. Returns false, having added nothing, unless they cover
+        exactly this many payments.
+        """
         if self._currencies:
             return False
         totals = self._index.totals(Facet.ACTION if self._by is None else self._by, block)
@@ -188,7 +190,9 @@ class _Counting:
     def _slices(
         self, block: int, stretches: list[SpanPart]
     ) -> list[tuple[str, list[int], list[tuple[int, list[int]]]]]:
-        """By currency its payments, and of all payments those whose amount has each bit."""
+        """For each currency, the spans' payments and, for each bit of the amount, the spans'
+        payments that have it.
+        """
         bits = [
             (bit, _cut(having, stretches))
             for bit, having in self._index.facet(Facet.AMOUNT, block).items()
@@ -199,7 +203,7 @@ class _Counting:
         ]
 
     def totals(self) -> Totals:
-        """By value, over all spans."""
+        """Return the counts by value, over all spans."""
         totals: Totals = defaultdict(lambda: _NOTHING)
         for (_, value), counts in self._counts.items():
             totals[value] = [*map(add, totals[value], counts)]
@@ -235,7 +239,7 @@ class _Counting:
 
 
 def _cut(members: int, stretches: list[SpanPart]) -> list[int]:
-    """What a set of a block has of each stretch."""
+    """Split a set of a block into its parts in each stretch."""
     if len(stretches) == 1:
         return [members]
     packed = sliceable(members)
@@ -248,7 +252,7 @@ _NO_VALUE = -2
 
 
 def money_of(index: AccountIndex, block: int, members: int) -> dict[str, int]:
-    """What payments of a block amount to by currency, in hundredths."""
+    """Return the amounts of a block's payments by currency, in hundredths."""
     names = index.names(Facet.CURRENCY)
     amounts = index.facet(Facet.AMOUNT, block)
     return {

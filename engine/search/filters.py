@@ -1,7 +1,7 @@
-"""Which payments are meant: the one filter of search, figures and the stream, and its text form.
+"""The one filter of search, figures and stream, as query parameters or as text.
 
-`action:deny bin:470200 since:1h` is the text of the same filter that a query's parameters make.
-Members of different names must all hold; of one name given twice, either may.
+The text form `action:deny bin:470200 since:1h` and the query parameters of the same names make the
+same filter. A payment must match every name; where a name is given twice, either value will do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, address_term
 
 _MOST = 50
-"""How many members a filter has."""
+"""The most members of a filter."""
 _MOST_SCORE = 100
 MOST_VERSION = 999_999_999
 _LONGEST = 256
@@ -35,14 +35,15 @@ _WORD = re.compile(r'\s*([a-z_]+):("(?:[^"\\]|\\.)*"|[^\s"]+)(?=\s|$)')
 _BIN = re.compile(r"[0-9]{6}(?:[0-9]{2})?")
 
 FilterMember: TypeAlias = tuple[str, str]
-"""A member's name and text, as in a query or in the text form."""
+"""A member's name and value, as in a query or in the text form."""
 
 
 class Filter(Struct, frozen=True):
-    """Instants in µs (`since` is in it, `until` is not), scores in hundredths, both ends in it.
+    """Times are in µs (`since` inclusive, `until` exclusive), scores in hundredths, both ends
+    inclusive.
 
-    Of each of `terms` one must hold. Of `ids` and `beginnings`, when there are any, one names the
-    payment.
+    A payment matches if it has one term of each tuple in `terms`, and, where `ids` or `beginnings`
+    are given, if its id is one of `ids` or starts with one of `beginnings`.
     """
 
     since: int | None = None
@@ -55,7 +56,7 @@ class Filter(Struct, frozen=True):
 
     @property
     def scored(self) -> bool:
-        """Whether only payments with certain scores are meant."""
+        """Whether the filter is limited to certain scores."""
         return self.score_from > 0 or self.score_to is not None
 
 
@@ -123,13 +124,13 @@ _READERS: dict[str, Callable[[str], Term]] = {
 }
 _OTHERS = ("since", "until", "score", "score_from", "score_to", "id")
 NAMES = (*_READERS, *_OTHERS)
-"""Every name that a filter's member may have."""
+"""Every name that a filter accepts."""
 
 
 def read_filter(members: Iterable[FilterMember], now: int) -> Filter:
-    """The filter of these members; `now` (µs) is what spans such as `1h` are counted back from.
+    """Read a filter from its members; spans such as `1h` are counted back from `now` (µs).
 
-    Raises `Invalid` with every member that is wrong, each under its name.
+    Raises `Invalid` with every wrong member, each under its name.
     """
     reading = _Reading(now)
     violations = []
@@ -151,7 +152,7 @@ def read_filter(members: Iterable[FilterMember], now: int) -> Filter:
 
 
 def within_merchants(wanted: Filter, merchants: tuple[str, ...]) -> Filter:
-    """The same of these merchants' payments alone; of all where none is named."""
+    """Return the filter limited to these merchants' payments; unchanged if there are none."""
     if not merchants:
         return wanted
     seen: tuple[Term, ...] = tuple((Facet.MERCHANT, merchant) for merchant in merchants)
@@ -159,7 +160,7 @@ def within_merchants(wanted: Filter, merchants: tuple[str, ...]) -> Filter:
 
 
 def read_members(text: str) -> list[FilterMember]:
-    """The members of the text form. Raises `Invalid` at `q`, naming the place."""
+    """Split the text form into members. Raises `Invalid` at `q`, naming the place."""
     members, position = [], 0
     text = text.strip()
     while position < len(text):
@@ -230,12 +231,12 @@ class _Reading:
 
 
 def read_moment(text: str, now: int) -> int:
-    """An instant, or a span back from `now` (µs) such as `1h`, in µs. Raises `ValueError`."""
+    """Read an instant, or a span back from `now` (µs) such as `1h`, as µs. Raises `ValueError`."""
     span = _SPAN.fullmatch(text)
     if span is not None:
         return now - int(span[1]) * _UNITS[span[2]] * 1_000_000
     try:
-        # In a query, a plus sign that was not escaped has become a space.
+        # An unescaped plus sign in a query arrives as a space.
         return read_instant(text.replace(" ", "+"))
     except ValueError:
         message = 'this is a span back from now such as "1h" or "30d", or a time such as'
@@ -243,8 +244,9 @@ def read_moment(text: str, now: int) -> int:
 
 
 def _score(text: str, rounding: str) -> int:
-    """In hundredths, as scores are: what lies between two of them bounds the same scores as one
-    does."""
+    """Read a score in hundredths. More decimals are rounded towards the inside of the range, which
+    matches the same scores, since scores have two.
+    """
     if not _SCORE.fullmatch(text) or (number := Decimal(text)) > 1:
         raise ValueError("a score is a number between 0 and 1")
     return int((number * 100).to_integral_value(rounding))

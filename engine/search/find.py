@@ -1,4 +1,4 @@
-"""Payments that a filter means, newest first, and how many there are."""
+"""Find the payments that match a filter, newest first, and count them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NO_DECISION = Decision()
 
 
 class PaymentInShort(Struct, frozen=True):
-    """One payment in short, as it is known now.
+    """One payment's summary, as it is known now.
 
-    `arrived` and `time` (the payment's own) in µs; `decision` without what it read.
+    `arrived` and `time` (the payment's own) in µs; `decision` is without the values that it read.
     """
 
     sequence: int
@@ -50,7 +50,9 @@ class PaymentInShort(Struct, frozen=True):
 
 
 class NewPayments(Struct, frozen=True):
-    """Payments, oldest first, but for the oldest `skipped`; all up to `last` were looked at."""
+    """New payments, oldest first, without the oldest `skipped`; the search got as far as sequence
+    number `last`.
+    """
 
     payments: list[PaymentInShort]
     skipped: int
@@ -58,14 +60,14 @@ class NewPayments(Struct, frozen=True):
 
 
 class FoundPage(Struct, frozen=True):
-    """`cursor` continues, None at the end."""
+    """One page; `cursor` continues it, None at the end."""
 
     payments: list[PaymentInShort]
     cursor: int | None
 
 
 def find(index: AccountIndex, wanted: Filter, cursor: int | None, limit: int) -> FoundPage:
-    """A page of payments, newest first, before the sequence number `cursor`."""
+    """Return a page of payments, newest first, before the sequence number `cursor`."""
     selection = Selection(index, wanted)
     if cursor is not None:
         selection.end = min(selection.end, cursor)
@@ -81,7 +83,9 @@ def find(index: AccountIndex, wanted: Filter, cursor: int | None, limit: int) ->
 
 
 def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int) -> NewPayments:
-    """The payments beyond the sequence number `after`; none when it is None, but where to begin."""
+    """Return the payments after the sequence number `after`. If it is None, return none, but the
+    position to continue from.
+    """
     if after is None:
         return NewPayments([], 0, index.last)
     selection = Selection(index, wanted)
@@ -97,13 +101,13 @@ def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int)
 
 
 def count_matches(index: AccountIndex, wanted: Filter) -> int:
-    """How many payments the filter means."""
+    """Count the payments that match the filter."""
     selection = Selection(index, wanted)
     return sum(selection.members(block).bit_count() for block in selection.blocks())
 
 
 def find_in_index(index: AccountIndex, sequence: int) -> PaymentInShort | None:
-    """The payment in short; None for one that the journal no longer has."""
+    """Return a payment's summary; None for one that the journal no longer has."""
     entry = index.tail.known(sequence, index.tail.last_sequence())
     if entry is None:
         return None

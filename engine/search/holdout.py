@@ -1,4 +1,6 @@
-"""What became of payments that passed though they are denied: how many of the denials are wrong."""
+"""False positives among denials, measured on held-out payments: those that passed though a rule
+denied them.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from tollkeeper.engine.search.thresholds import told_apart
 
 
 class FalsePositives(Struct, frozen=True):
-    """Of payments that were held out: those of `people`, `frauds`, and those `unripe`, of which a
-    label may still come. `share` is that of people among the first two, with its 95 % interval.
+    """Of held-out payments, those of legitimate `people`, the `frauds`, and those `unripe`, which
+    may still get a label. `share` is people's share of the first two, with its 95 % interval.
     """
 
     people: int
@@ -26,7 +28,7 @@ class FalsePositives(Struct, frozen=True):
 
 
 def false_positives(index: AccountIndex, wanted: Filter, now: int) -> FalsePositives:
-    """Of the held-out payments that the filter takes; `now` in µs."""
+    """Count the held-out payments that match the filter; `now` in µs."""
     ripe_before = index.sequence_at(now - MATURE, 0)
     held_out = replace(wanted, terms=(*wanted.terms, ((Facet.HOLDOUT, 1),)))
     selection = Selection(index, held_out)

@@ -1,4 +1,4 @@
-"""The labels that payments have now, newest first."""
+"""Find the labels that payments have now, newest first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tollkeeper.engine.search.reading import _LAST, AccountIndex
 
 
 class LabelledPayment(Struct, frozen=True):
-    """A label with the id of its payment, told at `arrived` (µs)."""
+    """A label, the id of its payment, and when it arrived (µs)."""
 
     payment: str
     arrived: int
@@ -17,7 +17,7 @@ class LabelledPayment(Struct, frozen=True):
 
 
 class LabelPage(Struct, frozen=True):
-    """`cursor` continues, None at the end."""
+    """One page; `cursor` continues it, None at the end."""
 
     labels: list[LabelledPayment]
     cursor: int | None
@@ -31,7 +31,7 @@ def find_labels(
     cursor: int | None,
     limit: int,
 ) -> LabelPage:
-    """Labels told at `since` (µs) or later, by this source and of this kind."""
+    """Return labels that arrived at `since` (µs) or later, from this source and with this verdict."""
     rows = index.connection.execute(
         "SELECT sequence FROM labels INDEXED BY labels_in_order"
         " WHERE account = ? AND sequence >= ? AND sequence < ?"

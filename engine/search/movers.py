@@ -1,4 +1,4 @@
-"""What changed most: values with many more payments than in the same span of the four weeks before."""
+"""Movers: values with many more payments than in the same span of the four weeks before."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOOKED_AT = 1_000
 
 
 class Mover(Struct, frozen=True):
-    """`usual` is the mean of the same span in each of the four weeks before."""
+    """`usual` is the mean number of payments over the same span in each of the four weeks before."""
 
     by: By
     value: str
@@ -47,11 +47,13 @@ class Mover(Struct, frozen=True):
 def movers(
     index: AccountIndex, dimensions: tuple[By, ...], since: int, until: int, limit: int
 ) -> list[Mover]:
-    """The values whose payments from `since` to before `until` (µs) are the least usual.
+    """Return the values whose number of payments from `since` to before `until` (µs) is the most
+    unusual.
 
-    What is usual makes up for chance: by how many standard deviations of a Poisson count a value
-    lies beyond its mean, so that 40 after 2 come before 3 after none. Of each block's values and
-    dimension the `_LOOKED_AT` with the most payments are looked at: none that moved much is another.
+    Values are ranked by how many standard deviations of a Poisson count they lie above the usual
+    mean, so that 40 after 2 come before 3 after none. Only the `_LOOKED_AT` values with the most
+    payments of each block and dimension are considered: a value with few payments can't be very
+    unusual.
     """
     now = _stretch(index, since, until)
     weeks = [
@@ -74,14 +76,14 @@ def movers(
 
 
 class _Stretch(NamedTuple):
-    """Payments from the sequence number `first` to before `beyond`, and their blocks."""
+    """The payments from sequence number `first` to before `beyond`, and their blocks."""
 
     first: int
     beyond: int
     blocks: list[int]
 
     def size_in(self, block: int, stored: bytes) -> int:
-        """How many of a stored set lie in it."""
+        """Count the members of a stored set that lie in the stretch."""
         if is_list(stored):
             base = block << SHIFT
             return len(
@@ -90,11 +92,11 @@ class _Stretch(NamedTuple):
         return self.of(block, unpack(stored)).bit_count()
 
     def size(self, stored: Mapping[int, bytes]) -> int:
-        """How many of a value's stored sets, by their blocks, lie in it."""
+        """Count the members of a value's stored sets, by block, that lie in the stretch."""
         return sum(self.size_in(block, stored[block]) for block in self.blocks if block in stored)
 
     def of(self, block: int, members: int) -> int:
-        """Those of a set that lie in it."""
+        """Return the members of a set that lie in the stretch."""
         return members & numbers_from(block, self.first) & numbers_below(block, self.beyond)
 
 
@@ -104,7 +106,7 @@ def _stretch(index: AccountIndex, since: int, until: int) -> _Stretch:
 
 
 def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Counter[int]:
-    """By value, how many payments of a stretch have it, of the commonest values of its blocks."""
+    """Count the stretch's payments by value, for the most common values of each block."""
     counts: Counter[int] = Counter()
     for block in stretch.blocks:
         for value, stored in index.commonest(facet, block, _LOOKED_AT):
@@ -115,10 +117,10 @@ def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Count
 def _ranked(
     index: AccountIndex, dimensions: tuple[By, ...], now: _Stretch, weeks: Sequence[_Stretch]
 ) -> Iterator[tuple[By, int, float]]:
-    """The values with what is usual of them, the least usual first.
+    """Yield the values with their usual number of payments, the most unusual first.
 
-    None surprises by more than its payments, as if none were usual. So the weeks are read of a value
-    only once no other that was read surprises by more than that.
+    A value with n payments can't be more unusual than n after none. So a value's past weeks are
+    read only once no value that was already read is more unusual than that.
     """
     counted = [
         (payments, by, value)
@@ -149,7 +151,7 @@ def _sets(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> d
 
 
 def _name(index: AccountIndex, facet: Facet, value: int, sets: dict[int, int]) -> str | None:
-    """The value in words: of an entity, as one of its payments has it in the journal."""
+    """Return the value's name: an entity's is read from one of its payments in the journal."""
     if facet in NAMED:
         return index.names(facet).get(value) or None
     for block, members in sets.items():

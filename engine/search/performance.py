@@ -1,4 +1,4 @@
-"""How a rule performs: per condition and version, what it decided and what became of that."""
+"""How a rule performs: for each condition and version, its hits and what became of them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, entities_of, read_facts
 
 MATURE = 45 * DAY
-"""A payment younger than this may still get a chargeback: most arrive within it."""
+"""A payment younger than this may still get a chargeback; most arrive within this time."""
 COME_BACK = 7 * DAY
-"""Whoever was refused and pays within this came back."""
+"""A refused customer who pays within this time counts as come back."""
 MOST_REFUSED = 100
-"""Of how many refused payments, the newest, it is looked up whether they came back."""
+"""How many refused payments, the newest, are checked for customers who came back."""
 _Z = 1.96
 _DENIED = 1 + OUTCOMES.index((Facet.ACTION, "deny"))
-"""Where counts say how many were denied."""
+"""The position of denials in `OutcomeCounts`."""
 
 
 class Precision(Struct, frozen=True):
-    """Of hits that are labelled for sure, the share of fraud, with its 95 % interval (Wilson)."""
+    """The share of fraud among labelled hits, with its 95 % interval (Wilson)."""
 
     labelled: int
     fraud: int
@@ -50,8 +50,8 @@ class Precision(Struct, frozen=True):
 
 
 class CameBack(Struct, frozen=True):
-    """Of the newest `of` refused payments, how many were followed within 7 days by a payment with
-    the same card or user that succeeded.
+    """Of the newest `of` refused payments, how many were followed within 7 days by a successful
+    payment with the same card or user.
     """
 
     of: int
@@ -59,10 +59,10 @@ class CameBack(Struct, frozen=True):
 
 
 class ConditionPerformance(Struct, frozen=True):
-    """`condition` is None for payments on which none was met. `immature` is the share of hits that
-    are too young for their labels to be final. `by_score_too` are those that the score alone would
-    have brought to denial. `last` (µs) is the last hit ever, None without one. `trend` are hits by
-    day.
+    """The hits of a condition; `condition` is None for payments that met none. `immature` is the
+    share of hits that are too young for their labels to be final. `by_score_too` counts hits that
+    the score alone would have denied. `last` (µs) is the last hit of all time, None without one.
+    `trend` is the number of hits per day.
     """
 
     condition: str | None
@@ -86,8 +86,8 @@ def performance(
     deny_from: int,
     zone: str,
 ) -> list[ConditionPerformance]:
-    """Each version's conditions that had hits in the time, then those of `conditions` (version and
-    id) that had none. `deny_from` is the score (hundredths) from which the account denies.
+    """Return, for each version, the conditions with hits in this time, then those of `conditions`
+    (version and id) without. `deny_from` is the score (hundredths) from which the account denies.
     """
     names = index.names(Facet.CONDITION)
     of_rule = Filter(since=since, until=until, terms=(((Facet.RULE, rule),),))
@@ -131,7 +131,9 @@ def performance(
 def _is_one(
     index: AccountIndex, block: int, selection: Selection, days: list[TimeSpan], mature: int
 ) -> bool:
-    """Whether all payments of a block are asked for, of one day, and all mature or none."""
+    """Whether all payments of a block are selected, arrived on one day, and are either all mature
+    or all immature, so that its stored hits can be used.
+    """
     payments = index.members(Facet.PAYMENT, 0, block)
     asked = payments & numbers_from(block, selection.first) & numbers_below(block, selection.end)
     young = payments & numbers_from(block, mature)
@@ -139,7 +141,7 @@ def _is_one(
 
 
 class _Counting:
-    """Counts the hits of one condition and version, block after block, the last block first."""
+    """Counts one condition's hits, block after block, from the last block to the first."""
 
     def __init__(
         self, index: AccountIndex, days: list[TimeSpan], mature: int, deny_from: int
@@ -157,7 +159,7 @@ class _Counting:
         self._trend = [0] * len(days)
 
     def add(self, block: int, hits: int) -> None:
-        """The hits of a block."""
+        """Count the hits of a block."""
         index, base = self._index, block << SHIFT
         if self.last is None:
             self.last = index.arrived(base + hits.bit_length() - 1)
@@ -173,7 +175,7 @@ class _Counting:
         self._add_refused(block, hits)
 
     def add_settled(self, block: int, hits: Hits) -> None:
-        """What is kept of a block, all of one day, and mature or not."""
+        """Count a block's stored hits; `_is_one` holds for the block."""
         self.payments += hits.counts[0]
         self._tallying.add_counts(hits.counts)
         names = self._index.names(Facet.CURRENCY)
@@ -193,7 +195,7 @@ class _Counting:
             self._add_refused(block, own)
 
     def _hits(self, block: int, hits: Hits) -> int:
-        """The payments of a block that they are."""
+        """Return the set of payments that the stored hits count."""
         index = self._index
         own = index.members(Facet.RULE, hits.rule, block)
         own &= index.members(Facet.VERSION, hits.version, block)
@@ -208,7 +210,7 @@ class _Counting:
     def performance(
         self, condition: str | None, version: int, last: int | None
     ) -> ConditionPerformance:
-        """Of all that was counted."""
+        """Return the figures of all counted hits."""
         counted = self._tallying.tally()
         return ConditionPerformance(
             condition=condition,
@@ -242,7 +244,7 @@ def _precision(counted: Tally) -> Precision:
 
 
 def interval(part: int, whole: int) -> tuple[float, float]:
-    """Where the share of `part` in `whole` lies with 95 % (Wilson)."""
+    """Return the 95 % interval (Wilson) of the share of `part` in `whole`."""
     share = part / whole
     middle = (share + _Z**2 / (2 * whole)) / (1 + _Z**2 / whole)
     spread = _Z / (1 + _Z**2 / whole)
@@ -251,7 +253,7 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int | None:
-    """The last hit ever."""
+    """Return the time (µs) of the last hit of all time."""
     for block in index.blocks(0, index.last + 1):
         members = index.members(Facet.CONDITION, condition, block)
         members &= index.members(Facet.RULE, index.value(Facet.RULE, rule), block)

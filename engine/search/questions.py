@@ -1,4 +1,4 @@
-"""What may be asked of the index, as it is sent to the process that keeps it."""
+"""The questions that the index answers, as they are sent to the process that keeps it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
 
 
 class FindPayments(Struct, frozen=True, tag=True):
-    """A page of the payments that a filter takes, newest first."""
+    """A page of the payments that match a filter, newest first."""
 
     wanted: Filter
     cursor: int | None
@@ -40,7 +40,7 @@ class FindPayments(Struct, frozen=True, tag=True):
 
 
 class FindNew(Struct, frozen=True, tag=True):
-    """The payments that a filter takes, of those that came after a place in the journal."""
+    """The payments that match a filter and came after a position in the journal."""
 
     wanted: Filter
     after: int | None
@@ -51,7 +51,7 @@ class FindNew(Struct, frozen=True, tag=True):
 
 
 class CountPayments(Struct, frozen=True, tag=True):
-    """How many payments a filter takes."""
+    """The number of payments that match a filter."""
 
     wanted: Filter
 
@@ -60,8 +60,8 @@ class CountPayments(Struct, frozen=True, tag=True):
 
 
 class FindRelated(Struct, frozen=True, tag=True):
-    """By each entity of a payment, the payments that arrived at `since` (µs) or later, of
-    `merchants` where any is named.
+    """For each entity of a payment, the payments that share it and arrived at `since` (µs) or
+    later; only of `merchants` where given.
     """
 
     payment: str
@@ -73,7 +73,7 @@ class FindRelated(Struct, frozen=True, tag=True):
 
 
 class FindLabels(Struct, frozen=True, tag=True):
-    """A page of labels, newest first: since an instant (µs), of a source, of a verdict."""
+    """A page of labels, newest first; limited by instant (µs), source or verdict."""
 
     since: int | None
     source: LabelSource | None
@@ -86,8 +86,9 @@ class FindLabels(Struct, frozen=True, tag=True):
 
 
 class FindFigures(Struct, frozen=True, tag=True):
-    """Counts and rates of the payments that a filter takes, from `since` to `until` (µs), in steps
-    of `every` in a time zone, and by a dimension; `money` adds amounts."""
+    """Counts and rates of the payments that match a filter, from `since` to `until` (µs), in steps
+    of `every` in a time zone, by a dimension; `money` adds amounts.
+    """
 
     wanted: Filter
     since: int
@@ -104,7 +105,7 @@ class FindFigures(Struct, frozen=True, tag=True):
 
 
 class FindMovers(Struct, frozen=True, tag=True):
-    """The values whose payments from `since` to before `until` (µs) are the least usual."""
+    """The values whose number of payments from `since` to before `until` (µs) is the most unusual."""
 
     dimensions: tuple[By, ...]
     since: int
@@ -116,7 +117,7 @@ class FindMovers(Struct, frozen=True, tag=True):
 
 
 class FindScores(Struct, frozen=True, tag=True):
-    """How many payments got each score from 0 to 100, by a dimension."""
+    """The number of payments for each score from 0 to 100, by a dimension."""
 
     wanted: Filter
     by: Dimension
@@ -126,7 +127,7 @@ class FindScores(Struct, frozen=True, tag=True):
 
 
 class FindFalsePositives(Struct, frozen=True, tag=True):
-    """What became of the held-out payments that a filter takes; `now` in µs."""
+    """The outcomes of held-out payments that match a filter; `now` in µs."""
 
     wanted: Filter
     now: int
@@ -136,8 +137,9 @@ class FindFalsePositives(Struct, frozen=True, tag=True):
 
 
 class FindPerformance(Struct, frozen=True, tag=True):
-    """What became of the payments that each condition of a rule decided, from `since` to `until`
-    (µs)."""
+    """The outcomes of the payments that each condition of a rule decided, from `since` to `until`
+    (µs).
+    """
 
     rule: str
     conditions: tuple[tuple[int, str], ...]
@@ -159,7 +161,7 @@ class FindPerformance(Struct, frozen=True, tag=True):
 
 
 class FindScoreBands(Struct, frozen=True, tag=True):
-    """The bands of scores from 0 to 100 of the payments that a filter takes; `now` in µs."""
+    """The score bands from 0 to 100 of the payments that match a filter; `now` in µs."""
 
     wanted: Filter
     now: int
@@ -169,7 +171,7 @@ class FindScoreBands(Struct, frozen=True, tag=True):
 
 
 class FindScoreWeeks(Struct, frozen=True, tag=True):
-    """How the scores of the payments that a filter takes moved from week to week; `now` in µs."""
+    """How the scores of the payments that match a filter shifted from week to week; `now` in µs."""
 
     wanted: Filter
     now: int

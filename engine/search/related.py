@@ -1,4 +1,4 @@
-"""What a payment shares with others: by each entity, how many, and what became of them."""
+"""Related payments: for each entity of a payment, how many payments share it, and their outcomes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
 
 class RelatedPayments(Struct, frozen=True):
-    """The payments that share the value `value` of `by`, this one among them; `first` and `last`
-    arrived at these times (µs).
+    """The payments, including this one, that share the value `value` of `by`; the `first` and the
+    `last` arrived at these times (µs).
     """
 
     by: str
@@ -47,10 +47,10 @@ class RelatedPayments(Struct, frozen=True):
 def find_related(
     index: AccountIndex, payment_id: str, since: int | None, merchants: tuple[str, ...] = ()
 ) -> list[RelatedPayments] | None:
-    """By each entity of a payment, the payments that arrived at `since` (µs) or later, of `merchants`
-    where any is named.
+    """For each entity of a payment, count the payments that arrived at `since` (µs) or later; only
+    those of `merchants` where given.
 
-    None when the index has no payment of the id.
+    None if the index has no payment of this id.
     """
     sequence = index.tail.payment_sequence(index.account, payment_id)
     known = None if sequence is None else index.tail.known(sequence, index.last)
@@ -65,21 +65,21 @@ def find_related(
     ]
     for each in shared:
         each.add_runs(made, within)
-    # Block by block, as the sets of the one that was read last are held.
+    # Block by block, since the sets of the block that was read last are cached.
     for block in sorted({block for each in shared for block in each.stored}):
         for each in shared:
             each.add(block)
     pieces = index.outcomes_in({each >> PIECE_SHIFT for one in shared for each in one.alone})
     for each in shared:
         each.add_alone(pieces)
-    # A card, its device and its user have mostly the same first and last payment.
+    # A card, its device and its user mostly have the same first and last payment.
     arrived = cache(index.arrived)
     found = (each.related(arrived) for each in shared)
     return [each for each in found if each is not None]
 
 
 def _runs_within(made: Mapping[int, int], within: range) -> dict[int, int]:
-    """Those of the runs that are of any of these blocks."""
+    """Return the runs that cover any of these blocks."""
     return {
         run: through
         for run, through in made.items()
@@ -90,7 +90,7 @@ def _runs_within(made: Mapping[int, int], within: range) -> dict[int, int]:
 def _of_merchants(
     index: AccountIndex, merchants: tuple[str, ...], blocks: list[int]
 ) -> dict[int, int] | None:
-    """The payments of any of them, by their blocks; None where none is named."""
+    """Return the payments of these merchants, by block; None if there are none."""
     if not merchants:
         return None
     found: dict[int, int] = {}
@@ -102,11 +102,12 @@ def _of_merchants(
 
 
 class _Shared:
-    """Counts the payments that share a value, from the sequence number `begin` on, and of those that
-    are `seen`, by their blocks, where that is not None.
+    """Counts the payments that share a value, from sequence number `begin` on; only those in `seen`
+    (by block) unless it is None.
 
-    Most are in runs. Of the blocks that have no run yet, a few payments are looked at each by itself,
-    and more as a set; of what is common in a run, each block's totals are added.
+    Most are read from runs. Of blocks without a run, few payments are counted by their outcome
+    bytes, many as a set. Where a run holds a value only as common, the totals of its blocks are
+    added.
     """
 
     def __init__(
@@ -130,10 +131,9 @@ class _Shared:
         self.alone: list[int] = []
 
     def add_runs(self, made: Mapping[int, int], within: range) -> None:
-        """Counts what is in runs that are made, and reads what is in other blocks.
+        """Count the entries of made runs, and read the sets of other blocks.
 
-        Some blocks may have no payments: to find out which would take longer than to look there in
-        vain.
+        Blocks without payments are queried too: to find out which those are would take longer.
         """
         runs, left = runs_for(made, self._value)
         common = list[int]()
@@ -155,7 +155,7 @@ class _Shared:
             self._note(sequence_of(run, entries[0]), sequence_of(run, entries[-1]))
 
     def _seen_in(self, run: int) -> Callable[[int], bool]:
-        """Whether the payment of an entry is seen."""
+        """Return the test of whether an entry's payment is in `seen`."""
         assert self._seen is not None
         seen = {block: sliceable(self._seen.get(block, 0)) for block in blocks_of(run)}
 
@@ -167,8 +167,9 @@ class _Shared:
         return is_seen
 
     def _add_totals(self, blocks: list[int]) -> list[int]:
-        """Counts blocks that totals are kept of; but of the outer ones, which tell of the first and
-        the last payment. Those that are left."""
+        """Add the stored totals of blocks, except of the first and last ones, which are needed for
+        the first and last payment. Returns the blocks that are left.
+        """
         whole = [block for block in blocks if block << SHIFT >= self._begin]
         if self._seen is not None or not whole:
             return blocks
@@ -179,7 +180,7 @@ class _Shared:
         return [block for block in blocks if block not in inner]
 
     def add(self, block: int) -> None:
-        """Counts those of a block; of a few, what became of them is not known yet."""
+        """Count a block's set; where it is small, `add_alone` does the rest."""
         stored, base = self.stored.get(block), block << SHIFT
         if stored is None:
             return
@@ -199,7 +200,7 @@ class _Shared:
             )
 
     def add_alone(self, pieces: Mapping[int, bytes]) -> None:
-        """Says what became of the few, whose bytes are among these pieces."""
+        """Add the outcome bytes, found in these pieces, of the payments in `alone`."""
         self._outcomes += bytes(
             [pieces[each >> PIECE_SHIFT][each & PIECE - 1] for each in self.alone]
         )
@@ -209,7 +210,7 @@ class _Shared:
         self._last = max(self._last, last)
 
     def related(self, arrived: Callable[[int], int]) -> RelatedPayments | None:
-        """All that were counted; None without any. `arrived` tells when a payment did (µs)."""
+        """Return the result; None without payments. `arrived` returns a payment's arrival (µs)."""
         if self._first < 0:
             return None
         self._tallying.add_counts(count_outcomes(self._outcomes))

@@ -1,4 +1,4 @@
-"""How scores are distributed, exactly: a score has two decimals, so 101 counts say all."""
+"""The exact distribution of scores: with two decimals, 101 counts hold it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCORE_BUCKETS = 101
 
 
 class ScoreBucket(Struct, frozen=True):
-    """The payments with one score (hundredths), and how many of them have each value."""
+    """The number of payments with one score (hundredths), and how many of them have each value."""
 
     score: int
     payments: int
@@ -25,14 +25,14 @@ class ScoreBucket(Struct, frozen=True):
 
 
 def by_score(index: AccountIndex, block: int, members: int) -> Iterator[tuple[int, int]]:
-    """Each score (hundredths) that payments of a block have, with those that have it."""
+    """Each score (hundredths) that payments of a block have, with those payments."""
     for number, scored in by_number(index.facet(Facet.SCORE, block), members):
         if number:
             yield number - 1, scored
 
 
 def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBucket]:
-    """One bucket for each score from 0 to 100."""
+    """Return one bucket for each score from 0 to 100."""
     facet = Facet[by.upper()]
     names = index.names(facet)
     totals = [0] * SCORE_BUCKETS
@@ -65,7 +65,7 @@ def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBuck
 def _add_settled(
     paid: PaidByLabel, names: Mapping[int, str], totals: list[int], shares: list[dict[str, int]]
 ) -> None:
-    """Adds what is kept of a block by label."""
+    """Add a block's stored counts by label."""
     for label, several in paid.items():
         name = names.get(label)
         for each in several:

@@ -1,4 +1,4 @@
-"""Stretches of time that figures are given by, as stretches of the one sequence."""
+"""Spans of time, such as hours or months, as ranges of sequence numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tollkeeper.engine.search.reading import MINUTE, AccountIndex
 Every: TypeAlias = Literal["minute", "hour", "day", "month"]
 EVERY: tuple[Every, ...] = ("minute", "hour", "day", "month")
 MOST = 2_000
-"""How many spans one answer may have."""
+"""The most spans in one answer."""
 _MINUTES = {"minute": 1, "hour": 60}
 
 
 class TimeSpan(Struct, frozen=True):
-    """From `start` (µs) to before `end`, and the sequence numbers that arrived in it."""
+    """The sequence numbers that arrived from `start` (µs) to before `end`."""
 
     start: int
     end: int
@@ -34,15 +34,15 @@ _LENGTHS: dict[Every, int] = {"minute": MINUTE, "hour": HOUR, "day": DAY, "month
 
 
 def count_spans(since: int, until: int, every: Every) -> int:
-    """How many spans a time (µs) makes at most."""
+    """Return the most spans that a time (µs) can be split into."""
     return (until - since) // _LENGTHS[every] + 2
 
 
 def spans(
     index: AccountIndex, since: int, until: int, every: Every | None, zone: str
 ) -> list[TimeSpan]:
-    """The spans of one length, oldest first, that cover a time (µs); the outer ones may be cut
-    short. Without `every` it is one span.
+    """Split a time (µs) into spans of one length, oldest first; the first and last may be shorter.
+    Without `every` there is one span.
     """
     edges = [since]
     if every is not None:
@@ -59,11 +59,11 @@ def spans(
 
 
 SpanPart: TypeAlias = tuple[int, int, int]
-"""A span's number, and its positions in a block from the second to before the third."""
+"""A span's number, and its first position in a block and the position after its last."""
 
 
 def spans_of_block(asked: list[TimeSpan], block: int) -> Iterator[SpanPart]:
-    """The parts that spans have in a block."""
+    """The parts of a block that belong to each span."""
     base = block << SHIFT
     number = bisect_right(asked, base, key=lambda span: span.beyond)
     while number < len(asked) and asked[number].first < base + SIZE:
@@ -74,7 +74,7 @@ def spans_of_block(asked: list[TimeSpan], block: int) -> Iterator[SpanPart]:
 
 
 def _edges(since: int, until: int, every: Every, zone: ZoneInfo) -> Iterator[int]:
-    """The beginnings of spans after `since` and before `until`."""
+    """The starts of spans after `since` and before `until`."""
     edge = _begin(from_microseconds(since).astimezone(zone), every)
     while True:
         edge = _next(edge, every, zone)
@@ -96,7 +96,9 @@ def _begin(moment: datetime, every: Every) -> datetime:
 
 
 def _next(edge: datetime, every: Every, zone: ZoneInfo) -> datetime:
-    """Minutes and hours are those of time itself, days and months those of the zone's calendar."""
+    """Return the next start: minutes and hours are of fixed length, days and months follow the time
+    zone's calendar.
+    """
     if every in _MINUTES:
         later = from_microseconds(to_microseconds(edge)) + timedelta(minutes=_MINUTES[every])
         return later.astimezone(zone)

@@ -1,4 +1,4 @@
-"""What became of a set of payments, counted."""
+"""Count payments by outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tollkeeper.engine.search.reading import AccountIndex
 
 
 class Tally(Struct, frozen=True):
-    """How many payments, and of them by action, status and label; what is not there is 0."""
+    """The number of payments, and how many have each action, status and label; 0 for those without
+    any.
+    """
 
     payments: int
     actions: Mapping[str, int]
@@ -21,27 +23,27 @@ class Tally(Struct, frozen=True):
 
 
 class Tallying:
-    """Counts payments of one block after the other."""
+    """Counts the payments of several blocks."""
 
     def __init__(self, index: AccountIndex) -> None:
         self._index = index
         self._counts = [0] * (1 + len(OUTCOMES))
 
     def add(self, block: int, members: int) -> None:
-        """Counts a set of a block."""
+        """Count a set of a block."""
         self.add_counts(count_set(self._index, block, members))
 
     def add_counts(self, counts: OutcomeCounts) -> None:
-        """Adds what was counted already."""
+        """Add counts that were made elsewhere."""
         self._counts = [*map(add, self._counts, counts)]
 
     def tally(self) -> Tally:
-        """Of all that was counted."""
+        """Return the tally of all that was counted."""
         return tally_of(self._counts)
 
 
 def count_set(index: AccountIndex, block: int, members: int) -> OutcomeCounts:
-    """Counts a set of a block by what became of its payments."""
+    """Count a set of a block by outcome."""
     counts = [members.bit_count()]
     for facet, names in OUTCOME_VALUES:
         having = index.facet(facet, block)

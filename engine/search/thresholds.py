@@ -1,6 +1,6 @@
-"""What thresholds on the score would do, worked out from labels: who is stopped, and what it costs.
+"""What thresholds on the score would do, computed from labels: who is stopped, and what that costs.
 
-The score has two decimals, so 101 bands say all that any pair of thresholds does.
+Scores have two decimals, so 101 bands are enough for any pair of thresholds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ HIGHEST = 100
 
 
 class PaidTotal(Struct, frozen=True):
-    """So many payments; `money` is what they amount to by currency, in hundredths, `counts` how many
-    they are by currency."""
+    """A number of payments; by currency, `money` is the sum of their amounts in hundredths,
+    `counts` their number.
+    """
 
     payments: int
     money: Mapping[str, int]
@@ -35,7 +36,7 @@ class PaidTotal(Struct, frozen=True):
 
 class ScoreBand(Struct, frozen=True):
     """The payments with one score (hundredths). `people` are labelled legitimate, or have no label
-    and are too old for one to come; `unripe` have none yet.
+    and are too old to get one; `unripe` have no label yet.
     """
 
     score: int
@@ -45,9 +46,8 @@ class ScoreBand(Struct, frozen=True):
 
 
 class ThresholdOutcome(Struct, frozen=True):
-    """What a pair of thresholds makes of the payments: of people and of frauds, how many are
-    challenged and how many denied. `cost` (hundredths, by currency) takes a challenge to stop every
-    fraud.
+    """The result of a pair of thresholds: how many people and frauds are challenged and denied.
+    `cost` (hundredths, by currency) assumes that a challenge stops every fraud.
     """
 
     thresholds: Thresholds
@@ -59,7 +59,7 @@ class ThresholdOutcome(Struct, frozen=True):
 
 
 def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand]:
-    """The bands from 0 to 100 of the payments that were scored; `now` in µs."""
+    """Return the bands from 0 to 100 of the scored payments; `now` in µs."""
     ripe_before = index.sequence_at(now - MATURE, 0)
     selection = Selection(index, wanted)
     currencies = index.names(Facet.CURRENCY)
@@ -85,7 +85,9 @@ def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand
 def _paid_apart(
     index: AccountIndex, block: int, members: int, ripe_before: int
 ) -> tuple[Iterable[Paid], Iterable[Paid], Iterable[tuple[int, int]]]:
-    """As `told_apart`, people's payments and frauds by score, and by score how many wait."""
+    """Return people's payments and frauds, counted by score, and the number of unripe payments by
+    score; see `told_apart`.
+    """
     kept = None
     young = members & numbers_from(block, ripe_before)
     if young in (0, members) and members == index.members(Facet.PAYMENT, 0, block):
@@ -106,8 +108,8 @@ def _paid_apart(
 def told_apart(
     index: AccountIndex, block: int, members: int, ripe_before: int
 ) -> tuple[int, int, int]:
-    """Of payments of a block people's, frauds, and those still without a label: people's are
-    labelled legitimate, or have no label and came before the sequence number `ripe_before`.
+    """Split a block's payments into people's, frauds and unripe ones. People's are labelled
+    legitimate, or have no label and came before the sequence number `ripe_before`.
     """
     labelled = index.facet(Facet.LABEL, block)
     unlabelled = members
@@ -137,7 +139,7 @@ class _PaidCounter:
 
 
 def outcome(bands: Sequence[ScoreBand], thresholds: Thresholds, costs: Costs) -> ThresholdOutcome:
-    """What the thresholds would have made of the payments in all bands."""
+    """Return what the thresholds would have done to the payments of all bands."""
     challenged = bands[thresholds.challenge : thresholds.deny]
     denied = bands[thresholds.deny :]
     stopped = min(thresholds.challenge, thresholds.deny)
@@ -159,7 +161,7 @@ def outcome(bands: Sequence[ScoreBand], thresholds: Thresholds, costs: Costs) ->
 
 
 def cheapest(bands: Sequence[ScoreBand], costs: Costs, currency: str) -> ThresholdOutcome:
-    """The pair of thresholds that costs least in a currency; of equal ones the highest."""
+    """Return the pair of thresholds with the least cost in a currency; of equal ones, the highest."""
     passed, challenged, denied = (
         list(accumulate((of(band, costs, currency) for band in bands), initial=0))
         for of in (_passing, _challenging, _denying)
@@ -179,7 +181,7 @@ def cheapest(bands: Sequence[ScoreBand], costs: Costs, currency: str) -> Thresho
 
 
 def usual_currency(bands: Iterable[ScoreBand]) -> str | None:
-    """The currency of most payments, None without any."""
+    """Return the currency of the most payments; None without payments."""
     counts: Counter[str] = Counter()
     for band in bands:
         counts.update(band.people.counts)
@@ -187,7 +189,7 @@ def usual_currency(bands: Iterable[ScoreBand]) -> str | None:
     return max(counts, key=lambda name: (counts[name], name), default=None)
 
 
-# Costs of a band, in hundredths times BASIS_POINTS twice.
+# Costs of a band, in hundredths times the square of `BASIS_POINTS`.
 
 
 def _passing(band: ScoreBand, costs: Costs, currency: str) -> int:

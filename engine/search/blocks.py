@@ -1,7 +1,7 @@
-"""Sets of payments as integers: a block holds 65,536 sequence numbers, each of them one bit.
+"""Sets of payments as integers: a block covers 65,536 sequence numbers, one bit each.
 
-Counting a set, or what two sets have in common, takes microseconds a block, so that any question
-about 10,000,000 payments is answered from a few hundred blocks, exactly.
+To count a set, or to intersect two, takes microseconds a block. So any question about 10,000,000
+payments is answered exactly from a few hundred blocks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SHIFT = 16
 SIZE = 1 << SHIFT
 WHOLE = (1 << SIZE) - 1
 _BYTES = SIZE // 8
-# Up to so many members are stored as a list of two bytes each, more as one bit for each number.
+# Sets of up to this many members are stored as lists of two-byte positions, larger ones as bitmaps.
 MOST_LISTED = 256
 MOST_LISTED_BYTES = 2 * MOST_LISTED
 
@@ -24,12 +24,12 @@ def block_of(sequence: int) -> int:
 
 
 def bit_of(sequence: int) -> int:
-    """The position of a sequence number in its block."""
+    """Return the position of a sequence number in its block."""
     return sequence & SIZE - 1
 
 
 def numbers_from(block: int, first: int) -> int:
-    """The set of all numbers of the block from `first` on."""
+    """Return the set of all numbers of the block from `first` on."""
     below = first - (block << SHIFT)
     if below <= 0:
         return WHOLE
@@ -37,23 +37,23 @@ def numbers_from(block: int, first: int) -> int:
 
 
 def numbers_below(block: int, end: int) -> int:
-    """The set of all numbers of the block before `end`."""
+    """Return the set of all numbers of the block before `end`."""
     return WHOLE & ~numbers_from(block, end)
 
 
 def is_list(stored: bytes) -> bool:
-    """Whether a set is stored as the list of its members."""
+    """Whether a set is stored as a list of its members' positions."""
     return len(stored) < _BYTES
 
 
 def members_listed(stored: bytes, low: int = 0, high: int = SIZE) -> array[int]:
-    """The members of a set that is stored as a list, at the positions from `low` to before `high`."""
+    """Return the positions in a stored list, from `low` to before `high`."""
     bits = array("H", stored)
     return bits[bisect_left(bits, low) : bisect_left(bits, high)]
 
 
 def are_members(stored: bytes, bits: Collection[int]) -> list[bool]:
-    """Of each of some positions, whether a stored set has it."""
+    """For each position, whether the stored set contains it."""
     if is_list(stored):
         listed = set(array("H", stored))
         return [bit in listed for bit in bits]
@@ -61,14 +61,14 @@ def are_members(stored: bytes, bits: Collection[int]) -> list[bool]:
 
 
 def unpack(stored: bytes) -> int:
-    """The set that is stored so."""
+    """Return the stored set as an integer."""
     if is_list(stored):
         return set_of(array("H", stored))
     return int.from_bytes(stored, "little")
 
 
 def set_of(bits: Collection[int]) -> int:
-    """The set of the numbers at these positions."""
+    """Return the set of the numbers at these positions."""
     if len(bits) == 1:
         (bit,) = bits
         return 1 << bit
@@ -79,32 +79,35 @@ def set_of(bits: Collection[int]) -> int:
 
 
 def pack_list(bits: Iterable[int]) -> bytes:
-    """What is stored of a set of few members, given in their order."""
+    """Return a small set in its stored form; the positions are given in order."""
     return array("H", bits).tobytes()
 
 
 def change_members(stored: bytes, come: Collection[int], gone: Collection[int]) -> bytes:
-    """What is stored of a set once these positions have come and gone; empty for no members."""
+    """Return a stored set with the positions `come` added and `gone` removed; empty without
+    members.
+    """
     if is_list(stored) and len(stored) // 2 + len(come) <= MOST_LISTED:
         return pack_list(sorted({*array("H", stored), *come}.difference(gone)))
     return remove_members(unpack(stored) | set_of(come), set_of(gone))
 
 
 def remove_members(members: int, gone: int) -> bytes:
-    """What is stored of a set without those `gone`."""
+    """Return a set without the members `gone`, in its stored form."""
     left = members & ~gone
     return left.to_bytes(_BYTES, "little") if left else b""
 
 
 def sliceable(members: int) -> bytes:
-    """A set to take many stretches of."""
+    """Return a set as bytes, of which `stretch` takes many parts."""
     return members.to_bytes(_BYTES, "little") if members else b""
 
 
 def stretch(members: bytes, low: int, high: int) -> int:
-    """What a sliceable set has at the positions from `low` to before `high`, the first of them 0.
+    """Return the part of a sliceable set from position `low` to before `high`, as a set that starts
+    at 0.
 
-    Of a set as an integer, each stretch would cost as much as the whole block.
+    On an integer, each part would cost as much as the whole block.
     """
     piece = int.from_bytes(members[low >> 3 : (high + 7) >> 3], "little")
     return piece >> (low & 7) & ((1 << high - low) - 1)
@@ -120,7 +123,7 @@ def descending(block: int, members: int) -> Iterator[int]:
 
 
 def by_block(sequences: Iterable[int]) -> dict[int, int]:
-    """Sets of sequence numbers, by their blocks."""
+    """Group sequence numbers into sets by block."""
     bits: dict[int, list[int]] = {}
     for sequence in sequences:
         bits.setdefault(block_of(sequence), []).append(bit_of(sequence))

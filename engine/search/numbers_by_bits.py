@@ -1,4 +1,4 @@
-"""Numbers of payments, kept as a set of payments for each bit: their sums, ranges and values."""
+"""Numbers of payments, stored as one set of payments for each bit: sums, ranges and values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 
 def bits_in(number: int) -> Iterator[int]:
-    """The positions of a number's bits, highest first."""
+    """The positions of a number's set bits, highest first."""
     while number:
         bit = number.bit_length() - 1
         yield bit
@@ -14,12 +14,12 @@ def bits_in(number: int) -> Iterator[int]:
 
 
 def sum_of(by_bit: Mapping[int, int], members: int) -> int:
-    """What the numbers of these payments add up to."""
+    """Sum the numbers of these payments."""
     return sum((members & having).bit_count() << bit for bit, having in by_bit.items())
 
 
 def at_least(by_bit: Mapping[int, int], least: int, members: int) -> int:
-    """Those of the payments whose number is `least` or more."""
+    """Return the payments whose number is `least` or more."""
     more, equal = 0, members
     for bit in range(max([least.bit_length() - 1, *by_bit]), -1, -1):
         having = equal & by_bit.get(bit, 0)
@@ -32,7 +32,7 @@ def at_least(by_bit: Mapping[int, int], least: int, members: int) -> int:
 
 
 def by_number(by_bit: Mapping[int, int], members: int) -> list[tuple[int, int]]:
-    """Every number that any of the payments has, with those that have it, lowest first."""
+    """Return each number with the payments that have it, lowest number first."""
     found = [(0, members)] if members else []
     for bit in sorted(by_bit, reverse=True):
         having = by_bit[bit]

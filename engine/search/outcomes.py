@@ -1,7 +1,6 @@
-"""What became of each payment, in one byte beside its sequence number: its action, status and label.
+"""A payment's outcome in one byte: its action, status and label.
 
-A set of payments says for many at once who has a value; a payment's byte says of it alone all that
-is counted, so that few payments of many blocks are tallied without the sets of those blocks.
+To count few payments of many blocks, their bytes are read, not the sets of all those blocks.
 """
 
 from __future__ import annotations
@@ -20,25 +19,26 @@ OUTCOME_VALUES: tuple[tuple[Facet, tuple[str, ...]], ...] = (
     (Facet.STATUS, get_args(PaymentStatus)),
     (Facet.LABEL, VERDICTS),
 )
-"""What a tally counts of payments, and the values that it may have."""
+"""The facets that a tally counts, with their values."""
 
 OUTCOMES = tuple((facet, name) for facet, names in OUTCOME_VALUES for name in names)
 """Each of these values with its facet."""
 
 PIECE_SHIFT = 10
 PIECE = 1 << PIECE_SHIFT
-"""The bytes of so many sequence numbers are stored as one: a change rewrites no more."""
+"""Outcome bytes are stored in pieces of this many, so that a change rewrites one piece."""
 
 OutcomeCounts: TypeAlias = list[int]
-"""How many payments there are, then how many of them each of `OUTCOMES`."""
+"""The number of payments, then the number with each of `OUTCOMES`."""
 
 OutcomeDigits: TypeAlias = Mapping[tuple[int, int], int]
-"""By a term's value, the bits that it sets in the byte of a payment; no two of a facet are set."""
+"""For each term, the bits that it sets in a payment's byte."""
 
 
 def _fields() -> Iterator[tuple[Facet, int, tuple[str, ...]]]:
-    """By facet, the lowest bit of its number within the byte, and the names that are numbered from
-    1."""
+    """For each facet, the lowest bit of its field in the byte, and its values, which are numbered
+    from 1.
+    """
     shift = 0
     for facet, names in OUTCOME_VALUES:
         yield facet, shift, names
@@ -50,7 +50,7 @@ _FIELDS = tuple(_fields())
 
 
 def outcome_digits(hashes: Hashes, account: int) -> OutcomeDigits:
-    """Those of an account's values."""
+    """Return the digits for an account's terms."""
     return {
         (facet, hashes.value(account, facet, name)): number << shift
         for facet, shift, names in _FIELDS
@@ -59,7 +59,7 @@ def outcome_digits(hashes: Hashes, account: int) -> OutcomeDigits:
 
 
 def outcome_names(byte: int) -> Iterator[tuple[Facet, str]]:
-    """What a payment's byte says; nothing of what no byte says."""
+    """The terms that a payment's byte stands for; fields without a value are left out."""
     for facet, shift, names in _FIELDS:
         number = byte >> shift & (1 << len(names).bit_length()) - 1
         if 0 < number <= len(names):
@@ -69,11 +69,11 @@ def outcome_names(byte: int) -> Iterator[tuple[Facet, str]]:
 POSITIONS = tuple(
     tuple(OUTCOMES.index(named) + 1 for named in outcome_names(byte)) for byte in range(256)
 )
-"""By a payment's byte, the places among `OUTCOMES`, counted from 1, of what it says."""
+"""For each byte, the positions in `OutcomeCounts` of the terms that it stands for."""
 
 
 def count_outcomes(outcomes: bytes | bytearray) -> OutcomeCounts:
-    """Counts payments by their bytes."""
+    """Count payments by their bytes."""
     counts = [len(outcomes)] + [0] * len(OUTCOMES)
     for byte, times in Counter(outcomes).items():
         for position in POSITIONS[byte]:
@@ -82,5 +82,5 @@ def count_outcomes(outcomes: bytes | bytearray) -> OutcomeCounts:
 
 
 def place_in_piece(sequence: int) -> int:
-    """Where a payment's byte stands in its piece."""
+    """Return the index of a payment's byte in its piece."""
     return sequence & PIECE - 1

@@ -1,4 +1,4 @@
-"""Read the index: the sets of payments that a filter means, block by block."""
+"""Read the index: the sets of payments that match a filter, block by block."""
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
 
@@ -35,22 +35,22 @@ from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, OutcomeCounts
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
-"""How many payments may begin with what is given as the beginning of an id."""
+"""The most payments whose ids may start with a given beginning."""
 MINUTE = 60_000_000
 EVERY_VALUE = 2**63 - 1
-"""No term's value is more."""
+"""The highest possible value of a term."""
 _LAST = 2**63 - 1
 _OF = "account = ? AND facet = ? AND block = ?"
 
 
 Totals: TypeAlias = dict[int, OutcomeCounts]
-"""What became of the payments that have each value of a facet."""
+"""For each value of a facet, the outcomes of the payments that have it."""
 
 _decode_counts = msgspec.msgpack.Decoder(OutcomeCounts).decode
 
 
 class AccountIndex:
-    """One account's part of the index, as it is within `snapshot`, and the journal behind it."""
+    """One account's part of the index, as of a `snapshot`, and the journal behind it."""
 
     def __init__(self, connection: sqlite3.Connection, tail: Tail, account: int) -> None:
         self.connection = connection
@@ -60,12 +60,12 @@ class AccountIndex:
         self.last = followed.sequence
         self.hashes = Hashes(followed.key)
         self._names: dict[Facet, dict[int, str]] = {}
-        # The facets of the block that was read last: most questions go block by block.
+        # The facets of the block that was read last are cached: most questions go block by block.
         self._block = -1
         self._facets: dict[Facet, dict[int, int]] = {}
 
     def members(self, facet: Facet, value: int, block: int) -> int:
-        """The payments of a block that have a term."""
+        """Return the payments of a block that have a term."""
         if block == self._block and facet in self._facets:
             return self._facets[facet].get(value, 0)
         row = self.connection.execute(
@@ -75,7 +75,9 @@ class AccountIndex:
         return 0 if row is None else unpack(row[0])
 
     def stored_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, bytes]:
-        """The payments of several blocks that have a term, by the blocks that have some, as stored."""
+        """Return the payments that have a term, in stored form, for each of these blocks that has
+        any.
+        """
         rows = self.connection.execute(
             "SELECT block, members FROM postings WHERE account = ? AND facet = ? AND value = ?"
             " AND block IN (SELECT value FROM json_each(?))",
@@ -84,19 +86,19 @@ class AccountIndex:
         return dict(rows.fetchall())
 
     def members_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, int]:
-        """As `stored_in`, the payments as sets."""
+        """`stored_in`, unpacked to sets."""
         stored = self.stored_in(facet, value, blocks)
         return {block: unpack(members) for block, members in stored.items()}
 
     def stored(self, facet: Facet, block: int) -> dict[int, bytes]:
-        """Every value of a facet in a block, with the payments that have it, as stored."""
+        """Return each value of a facet in a block with its payments, in stored form."""
         rows = self.connection.execute(
             f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
         )
         return dict(rows.fetchall())
 
     def facet(self, facet: Facet, block: int) -> Mapping[int, int]:
-        """Every value of a facet in a block, with the payments that have it."""
+        """Return each value of a facet in a block with its set of payments."""
         if block != self._block:
             self._block, self._facets = block, {}
         found = self._facets.get(facet)
@@ -107,14 +109,16 @@ class AccountIndex:
         return found
 
     def commonest(self, facet: Facet, block: int, limit: int) -> list[tuple[int, bytes]]:
-        """The values of a facet with the most payments in a block, and these as stored."""
+        """Return the values of a facet with the most payments in a block, with their sets in stored
+        form.
+        """
         return self.connection.execute(
             f"SELECT value, members FROM postings WHERE {_OF} ORDER BY length(members) DESC LIMIT ?",
             (self.account, facet, block, limit),
         ).fetchall()
 
     def outcomes_of(self, block: int) -> bytes:
-        """What became of each payment of a block, by its position."""
+        """Return the outcome bytes of a block, by position."""
         outcomes = bytearray(SIZE)
         first = block << SHIFT - PIECE_SHIFT
         for piece, stored in self.connection.execute(
@@ -126,7 +130,7 @@ class AccountIndex:
         return bytes(outcomes)
 
     def outcomes_in(self, pieces: Collection[int]) -> dict[int, bytes]:
-        """What became of the payments of these pieces, by their places in them."""
+        """Return the outcome bytes of these pieces, by piece."""
         rows = self.connection.execute(
             "SELECT piece, bytes FROM outcomes WHERE piece IN (SELECT value FROM json_each(?))",
             (json.dumps(sorted(pieces)),),
@@ -134,7 +138,7 @@ class AccountIndex:
         return dict(rows.fetchall())
 
     def totals(self, facet: Facet, block: int) -> Totals:
-        """What is kept of the payments of a block by a facet's values; empty where nothing is."""
+        """Return a block's stored totals by value of a facet; empty if nothing is stored."""
         rows = self.connection.execute(
             "SELECT value, counts FROM totals WHERE account = ? AND block = ? AND facet = ?",
             (self.account, block, facet),
@@ -144,7 +148,7 @@ class AccountIndex:
     def totals_in(
         self, facet: Facet, value: int, blocks: Sequence[int]
     ) -> dict[int, OutcomeCounts]:
-        """What is kept of the payments of several blocks that have a term, by the blocks."""
+        """Return a term's stored totals, for each of these blocks that has any."""
         rows = self.connection.execute(
             "SELECT block, counts FROM totals WHERE account = ? AND facet = ? AND value = ?"
             " AND block IN (SELECT value FROM json_each(?))",
@@ -153,14 +157,14 @@ class AccountIndex:
         return {block: _decode_counts(counts) for block, counts in rows.fetchall()}
 
     def runs_made(self) -> dict[int, int]:
-        """By each run that there is, up to which value it is made."""
+        """Return each run with the highest value up to which it is made."""
         rows = self.connection.execute(
             "SELECT run, through FROM runs_made WHERE account = ?", (self.account,)
         )
         return dict(rows.fetchall())
 
     def entries_in(self, value: int, runs: Sequence[int]) -> list[tuple[int, bytes]]:
-        """The runs that have an entity's payments, first to last, with its entries as stored."""
+        """Return an entity's stored entries in these runs, with their runs, first to last."""
         return self.connection.execute(
             "SELECT run, entries FROM runs WHERE account = ? AND value = ? AND run IN"
             " (SELECT value FROM json_each(?)) ORDER BY run",
@@ -171,7 +175,7 @@ class AccountIndex:
         return self.hashes.value(self.account, facet, text)
 
     def names(self, facet: Facet) -> dict[int, str]:
-        """The names of a facet's values."""
+        """Return the names of a facet's values."""
         found = self._names.get(facet)
         if found is None:
             rows = self.connection.execute(
@@ -182,7 +186,7 @@ class AccountIndex:
         return found
 
     def blocks(self, first: int, end: int) -> list[int]:
-        """The blocks with payments of sequence numbers from `first` and before `end`, last first."""
+        """Return the blocks with payments from sequence number `first` to before `end`, last first."""
         if end <= first:
             return []
         rows = self.connection.execute(
@@ -193,7 +197,7 @@ class AccountIndex:
         return [block for (block,) in rows]
 
     def sequence_at(self, time: int | None, otherwise: int) -> int:
-        """The first sequence number that arrived at a time (µs) or later."""
+        """Return the first sequence number that arrived at a time (µs) or later."""
         if time is None:
             return otherwise
         return self.tail.sequence_at(time) if time % MINUTE else self._of_minute(time // MINUTE)
@@ -205,11 +209,11 @@ class AccountIndex:
         return self.last + 1 if row is None else int(row[0])
 
     def arrived(self, sequence: int) -> int:
-        """When a payment arrived (µs), 0 for one that the journal no longer has."""
+        """Return when a payment arrived (µs); 0 for one that the journal no longer has."""
         return self.tail.arrival_of(sequence)
 
     def labels(self, sequence: int) -> dict[LabelSource, Verdict]:
-        """A payment's labels by their sources."""
+        """Return a payment's labels by source."""
         rows = self.connection.execute(
             "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
             (self.account, sequence),
@@ -217,16 +221,16 @@ class AccountIndex:
         return dict(rows.fetchall())
 
     def lag(self, now: int) -> int:
-        """For how long (µs) the oldest entry that is not in the index has waited; 0 without one."""
+        """Return how long (µs) the oldest entry outside the index has waited; 0 if there is none."""
         waiting = self.tail.next_arrival(self.last)
         return 0 if waiting is None else max(now - waiting, 1)
 
 
 class IndexFile:
-    """A data folder's index, open for reading; only one question at a time may be asked of it."""
+    """A data folder's index, open for reading; it takes one question at a time."""
 
     def __init__(self, source: JournalSource) -> None:
-        """Raises `sqlite3.Error` where none is made yet."""
+        """Raises `sqlite3.Error` if there is no index yet."""
         self._folder = folder_of(source)
         self._connection = index_file.connect_to_read(self._folder)
         self._made = index_file.inode_of(self._folder)
@@ -237,26 +241,26 @@ class IndexFile:
         self._tail.close()
 
     def is_there(self) -> bool:
-        """Whether the folder still has this file and no other in its place."""
+        """Whether the folder still has this file, not another in its place."""
         return index_file.inode_of(self._folder) == self._made
 
     @contextmanager
     def of(self, account: int) -> Iterator[AccountIndex]:
-        """An account's part, as it stands."""
+        """An account's part, as of now."""
         with snapshot(self._connection):
             yield AccountIndex(self._connection, self._tail, account)
 
 
 @contextmanager
 def open_index(source: JournalSource, account: int) -> Iterator[AccountIndex]:
-    """An account's index for one question. Raises `sqlite3.Error` where none is made yet."""
+    """An account's index, for one question. Raises `sqlite3.Error` if there is no index yet."""
     with closing(IndexFile(source)) as opened, opened.of(account) as index:
         yield index
 
 
 @contextmanager
 def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within it the index stays as it was at the first read."""
+    """Hold one state of the index, that of the first read, while the context lasts."""
     connection.execute("BEGIN")
     try:
         yield
@@ -265,14 +269,14 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 class Selection:
-    """The payments that a filter means."""
+    """The payments that match a filter."""
 
     def __init__(self, index: AccountIndex, wanted: Filter) -> None:
-        """Raises `Invalid` for the beginning of too many ids."""
+        """Raises `Invalid` if an id's beginning matches too many payments."""
         self._index = index
         self.first = index.sequence_at(wanted.since, 0)
         self.end = min(index.sequence_at(wanted.until, _LAST), index.last + 1)
-        # Entities before all others: they leave the least to look at.
+        # Entities first: they leave the fewest payments to look at.
         either = sorted(wanted.terms, key=lambda terms: -max(facet for facet, _ in terms))
         self._either = [tuple(map(self._facet_value, terms)) for terms in either]
         self._wanted = wanted
@@ -280,14 +284,14 @@ class Selection:
         self._named = None if named is None else by_block(named)
 
     def blocks(self) -> list[int]:
-        """The blocks that may hold some of them, last first."""
+        """Return the blocks that may have matching payments, last first."""
         found = self._index.blocks(self.first, self.end)
         if self._named is None:
             return found
         return [block for block in found if block in self._named]
 
     def members(self, block: int) -> int:
-        """Those of one block."""
+        """Return a block's matching payments."""
         members = numbers_from(block, self.first) & numbers_below(block, self.end)
         if self._named is not None:
             members &= self._named.get(block, 0)
@@ -300,7 +304,7 @@ class Selection:
         return members & self._index.members(Facet.PAYMENT, 0, block) if members else 0
 
     def _scored(self, members: int, block: int) -> int:
-        """Those of the payments whose score is in the filter's range."""
+        """Return the payments whose score is in the filter's range."""
         by_bit = self._index.facet(Facet.SCORE, block)
         members = at_least(by_bit, self._wanted.score_from + 1, members)
         highest = self._wanted.score_to
@@ -320,11 +324,11 @@ class Selection:
 
 
 UNLABELLED = -1
-"""Stands for the value that payments without a label would have."""
+"""Stands for the label of payments without one."""
 
 
 def _payments_named(index: AccountIndex, wanted: Filter) -> Sequence[int] | None:
-    """The payments that the filter names by their ids; None when it names none."""
+    """Return the payments that the filter names by id; None if it names none."""
     if not (wanted.ids or wanted.beginnings):
         return None
     found = {index.tail.payment_sequence(index.account, id_) for id_ in wanted.ids}

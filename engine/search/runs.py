@@ -1,9 +1,11 @@
-"""Runs: several blocks' payments of an entity side by side, with what became of each.
+"""Runs: an entity's payments of several blocks side by side, each with its outcome.
 
-Every block has an entity's payments at a place of its own, so that 30 days of 10,000,000 payments
-take 200 look-ups an entity; as runs they take a few. A run is made of four blocks that nothing new
-comes to, one of the next size of four runs, and so on, a stretch of values at a time; what a larger
-run has is no longer in the smaller ones. Then they are changed along with the blocks.
+Each block stores an entity's payments at a place of its own, so 30 days of 10,000,000 payments take
+200 look-ups per entity; with runs, a few.
+
+A run is made from four blocks that get no new payments, a run of the next level from four runs, and
+so on, one range of values at a time. What a larger run holds is removed from the smaller ones. Once
+made, runs are changed along with the blocks.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -22,26 +24,24 @@ from tollkeeper.engine.search.reading import EVERY_VALUE, AccountIndex
 from tollkeeper.engine.search.terms import ENTITIES, Facet
 
 COMMON = b""
-"""Stands for payments that are too many for a list in some block: the blocks tell of them."""
+"""Stands for too many payments for a list in some block: they are read from the blocks."""
 LEVELS = range(3)
-"""Runs of level 0 are of 4 blocks, of level 1 of 16, of level 2 of 64."""
+"""A run of level 0 covers 4 blocks, of level 1 16, of level 2 64."""
 _OUTCOME = 8
-"""The lowest bits of an entry are the payment's outcome, the others its place."""
+"""The number of low bits of an entry that hold the payment's outcome; the rest hold its place."""
 _PLACE = SHIFT + 2 * len(LEVELS)
-"""A payment's place is told by so many bits of its sequence number: it is the same in runs of every
-level."""
+"""A place is this many low bits of a sequence number; it is the same in runs of every level."""
 _AT_ONCE = 16_384
-"""About so many entries are brought into a run at once."""
+"""About this many entries are added to a run at once."""
 _OPEN = 4
-"""The last blocks of the journal, in no run: new payments and what becomes of them soon would each
-be put in alone."""
+"""The last blocks of the journal are in no run: their payments and outcomes still change often."""
 _LEVEL_BITS: Final = 2
 
 Entity: TypeAlias = tuple[Facet, int]
 
 
 class Unmade(NamedTuple):
-    """A run that is still to be made for an account, and the last value that it has."""
+    """A run still to be made for an account, and the highest value that it already holds."""
 
     account: int
     run: int
@@ -49,7 +49,7 @@ class Unmade(NamedTuple):
 
 
 def run_of(block: int, level: int) -> int:
-    """The number of the run of a level that a block belongs to: its first block, and its level."""
+    """Return the number of a block's run of a level: the run's first block, and the level."""
     bits = 2 * (level + 1)
     return block >> bits << bits << _LEVEL_BITS | level
 
@@ -59,14 +59,15 @@ def level_of(run: int) -> int:
 
 
 def blocks_of(run: int) -> range:
-    """The blocks that a run is of."""
+    """Return the blocks that a run covers."""
     first = run >> _LEVEL_BITS
     return range(first, first + (1 << 2 * (level_of(run) + 1)))
 
 
 def runs_for(made: Mapping[int, int], value: int) -> tuple[list[int], list[int]]:
-    """Of runs, given by up to which value each is made: those that tell of a value, and the smallest
-    ones that do not have it yet, so that their blocks tell of it."""
+    """Given how far each run is made, return the runs that hold a value, and the level-0 runs whose
+    blocks must be read for it, because no run holds it yet.
+    """
     telling, left = list[int](), list[int]()
     told: set[int] = set()
     for run in sorted(made, key=level_of, reverse=True):
@@ -82,14 +83,14 @@ def runs_for(made: Mapping[int, int], value: int) -> tuple[list[int], list[int]]
 
 
 def entries_from(run: int, entries: bytes, begin: int) -> array[int]:
-    """The entries of a run for payments from the sequence number `begin` on."""
+    """Return a run's entries from sequence number `begin` on."""
     found = array("I", entries)
     first = begin - _base_of(run)
     return found[bisect_left(found, first << _OUTCOME) :] if first > 0 else found
 
 
 def sequence_of(run: int, entry: int) -> int:
-    """The sequence number of an entry's payment."""
+    """Return the sequence number of an entry's payment."""
     return _base_of(run) + (entry >> _OUTCOME)
 
 
@@ -102,24 +103,24 @@ def index_in_block(sequence: int) -> int:
 
 
 def entry_outcomes(entries: array[int]) -> bytes:
-    """What became of the payments of entries, a byte for each."""
+    """Return the outcome bytes of entries."""
     return entries.tobytes()[:: entries.itemsize]
 
 
 def note_runs(index: sqlite3.Connection, blocks: Iterable[tuple[int, int]]) -> None:
-    """Says that new payments came to blocks, given with their accounts."""
+    """Register the runs of blocks (with their accounts) that got new payments."""
     runs = {(account, run_of(block, level)) for account, block in blocks for level in LEVELS}
     index.executemany("INSERT OR IGNORE INTO runs_made VALUES (?, ?, -1)", sorted(runs))
 
 
 def unmade_run(index: sqlite3.Connection) -> Unmade | None:
-    """The next run that is to be made, smaller ones before those that are made of them."""
+    """Return the next run to be made; smaller ones come before those made from them."""
     found = index.execute(_UNMADE, (SHIFT, _OPEN)).fetchone()
     return None if found is None else Unmade(*found)
 
 
 def extend_run(index: AccountIndex, run: int, through: int) -> None:
-    """Brings the next values, after `through`, into an account's run."""
+    """Add the next values, after `through`, to an account's run."""
     blocks = blocks_of(run)
     payments = sum(index.members(Facet.PAYMENT, 0, block).bit_count() for block in blocks)
     stretch = EVERY_VALUE * _AT_ONCE // max(payments * len(ENTITIES), _AT_ONCE)
@@ -145,7 +146,7 @@ def extend_run(index: AccountIndex, run: int, through: int) -> None:
 def _entries_of_blocks(
     index: AccountIndex, run: int, through: int, last: int
 ) -> Mapping[int, bytes]:
-    """By each value, after `through` up to `last`, what a run of its blocks has."""
+    """Read the entries of values after `through` up to `last` from a run's blocks."""
     entries: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
     common = set()
     for block in blocks_of(run):
@@ -166,7 +167,7 @@ def _entries_of_blocks(
 
 
 def _entries_of_runs(index: AccountIndex, run: int, through: int, last: int) -> Mapping[int, bytes]:
-    """As `_entries_of_blocks`, of the smaller runs, which have it no longer."""
+    """Move the entries of values after `through` up to `last` out of a run's smaller runs."""
     entries: defaultdict[int, list[bytes]] = defaultdict(list)
     for smaller in _smaller_runs(run):
         moved = index.account, smaller, through, last
@@ -179,30 +180,30 @@ def _entries_of_runs(index: AccountIndex, run: int, through: int, last: int) -> 
 
 
 def _smaller_runs(run: int) -> list[int]:
-    """Those that a run is made of, first to last; none of one of the smallest."""
+    """Return the runs that a run is made from, first to last; none for level 0."""
     level = level_of(run)
     return sorted({run_of(block, level - 1) for block in blocks_of(run)}) if level else []
 
 
 class RunChanges:
-    """What changes in runs that are made, until it is written."""
+    """Changes to runs, until they are written."""
 
     def __init__(self, index: sqlite3.Connection) -> None:
         self._index = index
         self._through: dict[tuple[int, int], int] = {}
-        # By account, run and entity: the places that change, with the outcome, or None for no more.
+        # By account, run and entity: the changed places, with their outcome, or None if removed.
         self._changed: defaultdict[tuple[int, int, Entity], dict[int, int | None]]
         self._changed = defaultdict(dict)
 
     def concern(self, account: int, sequence: int) -> bool:
-        """Whether a payment's run is made, if only in part."""
+        """Whether a payment's run is made, at least in part."""
         block = block_of(sequence)
         return any(self._made_through(account, run_of(block, level)) >= 0 for level in LEVELS)
 
     def put(
         self, account: int, sequence: int, entities: Iterable[Entity], outcome: int | None
     ) -> None:
-        """Has a payment among those of entities, with an outcome; or not, where that is None."""
+        """Set a payment's outcome under these entities; None removes it."""
         place, block = index_in_block(sequence), block_of(sequence)
         runs = [run_of(block, level) for level in reversed(LEVELS)]
         for entity in entities:
@@ -212,7 +213,7 @@ class RunChanges:
                     break
 
     def write(self) -> None:
-        """Writes what changed, beside the blocks that have changed so already."""
+        """Write the changes. The blocks must already be written."""
         for (account, run, (facet, value)), places in sorted(self._changed.items()):
             row = self._index.execute(_ENTRIES, (account, run, value)).fetchone()
             if row is not None and row[0] == COMMON:
@@ -239,7 +240,7 @@ class RunChanges:
 
 
 def _change_entries(entries: array[int], places: Mapping[int, int | None]) -> None:
-    """Gives the payments at these places these outcomes; those without one are there no longer."""
+    """Set the outcomes at these places; None removes the entry."""
     for place, outcome in places.items():
         at = bisect_left(entries, place << _OUTCOME)
         is_there = at < len(entries) and entries[at] >> _OUTCOME == place

@@ -1,4 +1,4 @@
-"""What is kept of a block that was left alone, beside its totals: by score, and by what rules met."""
+"""Counts stored for a block that no longer changes: payments by score, and hits of rules."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import Facet
 
 FEW_MEMBERS = 256
-"""Up to so many payments of a block are counted one by one."""
+"""Up to this many payments of a block are counted one at a time."""
 
 
 class Paid(Struct, frozen=True, array_like=True, gc=False):
-    """The payments of a currency with one score (hundredths), None for those that got none: how many,
-    and what they amount to in hundredths."""
+    """The payments of one currency with one score (hundredths; None for those without): their
+    number and the sum of their amounts in hundredths.
+    """
 
     currency: int
     score: int | None
@@ -29,8 +30,9 @@ class Paid(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Hits(Struct, frozen=True, array_like=True):
-    """The payments on which a version of a rule met a condition, or none: what became of them, what
-    they amount to by currency, and how many there are by score (both in hundredths)."""
+    """The payments that a rule's version decided by one condition, or by none: their outcomes, the
+    sum of their amounts by currency, and their number by score (both in hundredths).
+    """
 
     rule: int
     version: int
@@ -41,7 +43,7 @@ class Hits(Struct, frozen=True, array_like=True):
 
 
 PaidByLabel = dict[int, list[Paid]]
-"""By label; `UNLABELLED` stands for none."""
+"""Payments by label; `UNLABELLED` for those without."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_paid = msgspec.msgpack.Decoder(PaidByLabel).decode
@@ -49,7 +51,7 @@ _decode_hits = msgspec.msgpack.Decoder(list[Hits]).decode
 
 
 def keep_settled(index: AccountIndex, block: int) -> None:
-    """Counts a block, and keeps what was counted until it changes."""
+    """Count a block and store the counts; they are dropped when the block changes."""
     payments = index.members(Facet.PAYMENT, 0, block)
     paid, left = PaidByLabel(), payments
     for label, having in index.facet(Facet.LABEL, block).items():
@@ -63,7 +65,7 @@ def keep_settled(index: AccountIndex, block: int) -> None:
 
 
 def settled_paid(index: AccountIndex, block: int) -> PaidByLabel | None:
-    """All payments of a block by label; None where nothing is kept of it."""
+    """Return a block's stored payments by label; None if nothing is stored."""
     row = index.connection.execute(
         "SELECT paid FROM settled WHERE account = ? AND block = ?", (index.account, block)
     ).fetchone()
@@ -71,7 +73,7 @@ def settled_paid(index: AccountIndex, block: int) -> PaidByLabel | None:
 
 
 def settled_hits(index: AccountIndex, block: int) -> list[Hits] | None:
-    """What rules met on a block's payments; None where nothing is kept of it."""
+    """Return a block's stored hits of rules; None if nothing is stored."""
     row = index.connection.execute(
         "SELECT hits FROM settled WHERE account = ? AND block = ?", (index.account, block)
     ).fetchone()
@@ -79,7 +81,7 @@ def settled_hits(index: AccountIndex, block: int) -> list[Hits] | None:
 
 
 def count_paid(index: AccountIndex, block: int, members: int) -> Iterator[Paid]:
-    """Payments of a block, by currency and score."""
+    """Count a set of a block by currency and score."""
     if members.bit_count() <= FEW_MEMBERS:
         yield from _count_few(index, block, [*descending(0, members)])
         return
@@ -127,7 +129,7 @@ def _count_hits(index: AccountIndex, block: int, members: int) -> Iterator[Hits]
 
 
 def numbers_at(by_bit: Mapping[int, bytes], bits: list[int]) -> list[int]:
-    """The numbers of the payments at these positions, of which sets are stored by their bits."""
+    """Return the numbers of the payments at these positions, from the stored sets of each bit."""
     numbers = [0] * len(bits)
     for bit, stored in by_bit.items():
         for each, there in enumerate(are_members(stored, bits)):
@@ -136,5 +138,5 @@ def numbers_at(by_bit: Mapping[int, bytes], bits: list[int]) -> list[int]:
 
 
 def score_of(number: int) -> int | None:
-    """The score (hundredths) that a payment's number means, as the facet `SCORE` has it."""
+    """Return the score (hundredths) that a number of the facet `SCORE` stands for."""
     return number - 1 if number else None

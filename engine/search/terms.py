@@ -1,7 +1,7 @@
-"""By what a payment is found: its terms, each a facet and a value.
+"""The terms by which a payment is found, each a facet and a value.
 
-A value is kept as a keyed hash, never as the text itself, but for numbers; `names` of the facets
-that figures are shown by stand beside them in the index.
+Values are stored as keyed hashes, never as text, except for numbers. The `names` of facets that
+figures are shown by are stored beside them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from tollkeeper.engine.stored_records import decode_event
 
 
 class Facet(IntEnum):
-    """`PAYMENT` is of every payment; `AMOUNT` has a term for each bit of the amount in hundredths,
-    `SCORE` one for each bit of the score in hundredths plus one, so that 0 is a score too; of
-    `HOLDOUT` the value is 1 for payments that passed though they are denied, else 0. By `TOLD`,
-    `WORDED` and `DAMAGED` an erasure alone finds entries, of any kind: by a text in small letters
-    that one holds as a value of its own, and, without a value, those with words that people wrote
-    and those that can't be read.
+    """What a term says. Every payment has the term `PAYMENT`.
+
+    `AMOUNT` has a term for each set bit of the amount in hundredths, `SCORE` for each set bit of
+    the score in hundredths plus one, so that a score of 0 differs from none. `HOLDOUT` is 1 for
+    payments that passed though they were denied, else 0.
+
+    Only erasure uses `TOLD`, `WORDED` and `DAMAGED`, on entries of every kind: a lower-case text
+    that the entry holds as a whole value; an entry with text that people wrote; an entry that can't
+    be read.
     """
 
     PAYMENT = 0
@@ -72,7 +75,7 @@ NAMED = frozenset(
         Facet.CURRENCY,
     }
 )
-"""Facets whose values are kept by name too: they tell nothing of a person."""
+"""Facets whose values are also stored by name: they identify nobody."""
 ENTITIES = (
     Facet.CARD,
     Facet.DEVICE,
@@ -86,20 +89,20 @@ ENTITIES = (
 """What a payment may share with others, the most telling first."""
 
 read_decision = msgspec.json.Decoder(Decision).decode
-"""The decision in the outcome of a payment's entry."""
+"""Decode the decision in a payment's entry."""
 
 NO_VALUE = ""
-"""Stands for no action, no rule, or no condition that was met."""
+"""The value for no action, no rule, or no condition met."""
 
 TermText: TypeAlias = str | int
 Term: TypeAlias = tuple[Facet, TermText]
 
 _MAPPED = 0xFFFF
-# Of 128 bits: /24 of an IPv4 address, /48 of an IPv6 address.
+# Of addresses as 128 bits: /24 of an IPv4 address, /48 of an IPv6 address.
 _IPV4_NETWORK = 120
 _IPV6_NETWORK = 48
 _SHORT_BIN = 6
-# Before Python 3.12 a member costs a call each time that it is named.
+# Before Python 3.12, each access to an enum member costs a call.
 _BIN = Facet.BIN
 
 read_facts: Callable[[Entry], Any] = facts_decoder(
@@ -118,17 +121,17 @@ read_facts: Callable[[Entry], Any] = facts_decoder(
         ("card_fingerprint",),
     ]
 )
-"""The facts of a stored payment that terms are made of."""
+"""Decode the facts of a stored payment that terms are made of."""
 
 
 def reported_terms(facts: Any) -> Iterator[Term]:
-    """The terms of what was reported: an update may change them."""
+    """The terms of what was reported, which an update may change."""
     yield from common_terms(facts)
     yield from entity_terms(facts)
 
 
 def common_terms(facts: Any) -> tuple[Term, ...]:
-    """The terms of what was reported that say nothing of who pays: many payments have the same."""
+    """The reported terms that many payments share, such as status and currency."""
     payment = facts.payment
     hundredths = 0 if payment.amount is None else round(payment.amount * 100)
     return _common_terms(payment.status, payment.merchant.id, payment.currency, hundredths)
@@ -145,7 +148,7 @@ def _common_terms(status: str, merchant: str, currency: str, amount: int) -> tup
 
 
 def entity_terms(facts: Any) -> Iterator[tuple[Facet, str]]:
-    """The terms of `entities_of`, and of a BIN's first digits."""
+    """The terms of `entities_of`; a BIN of 8 digits also has that of its first 6."""
     for entity in entities_of(facts):
         yield entity
         facet, value = entity
@@ -154,7 +157,7 @@ def entity_terms(facts: Any) -> Iterator[tuple[Facet, str]]:
 
 
 def entities_of(facts: Any) -> Iterator[tuple[Facet, str]]:
-    """What the payment may share with others, in the order of `ENTITIES`."""
+    """The entities of a payment, in the order of `ENTITIES`."""
     payment = facts.payment
     device, user, card = payment.device, payment.user, payment.method.card
     if facts.card_fingerprint is not None:
@@ -180,7 +183,7 @@ def _address_terms(address: int) -> tuple[tuple[Facet, str], ...]:
 
 
 def decided_terms(decision: Decision) -> tuple[Term, ...]:
-    """The terms of what was decided: they never change, and many payments have the same."""
+    """The terms of the decision, which never change and which many payments share."""
     action = answered_action(decision) or NO_VALUE
     return _decided_terms(action, decision.held_out, decision.score, decision.rule)
 
@@ -207,7 +210,7 @@ def told_term(text: str) -> tuple[Facet, str]:
 
 
 def told_terms(entry: Entry) -> set[tuple[Facet, str]]:
-    """By what an erasure finds an entry, other than as the person's payment."""
+    """The terms by which an erasure finds an entry, other than as the person's payment."""
     texts: list[object] = []
     for transition in transitions_of(entry.outcome):
         texts += (*transition.key, *transition.values.values())
@@ -220,7 +223,7 @@ def told_terms(entry: Entry) -> set[tuple[Facet, str]]:
 
 
 def label_terms(labels: Mapping[LabelSource, Verdict]) -> Iterator[Term]:
-    """The terms of a payment's labels, given by their sources."""
+    """The terms of a payment's labels, given by source."""
     verdict = verdict_of(labels)
     if verdict is not None:
         yield Facet.LABEL, verdict
@@ -229,15 +232,15 @@ def label_terms(labels: Mapping[LabelSource, Verdict]) -> Iterator[Term]:
 
 
 def network_of(address: int) -> str:
-    """The network that an address (a number of 128 bits) is counted in: /24, or /48 of IPv6."""
+    """Return the network of an address (a 128-bit number): /24, or /48 for IPv6."""
     bits = _IPV4_NETWORK if address >> 32 == _MAPPED else _IPV6_NETWORK
     return show_network(address >> IP_BITS - bits << IP_BITS - bits, bits)
 
 
 def address_term(text: str) -> Term:
-    """The term of an address, or of a network of the length that payments are counted in.
+    """Return the term of an address, or of a network of the length that payments are counted in.
 
-    Raises `ValueError` for another text.
+    Raises `ValueError` for any other text.
     """
     first, bits = read_network(text)
     if bits == IP_BITS:
@@ -249,9 +252,9 @@ def address_term(text: str) -> Term:
 
 
 class Hashes:
-    """Values of terms, by the index's own key; two accounts have no value in common.
+    """Hashes values of terms with the index's own key; no two accounts share a hash.
 
-    `hash` makes a number of at most 63 bits of an account, a facet and a text.
+    `hash` maps an account, a facet and a text to a number of at most 63 bits.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -260,7 +263,7 @@ class Hashes:
         self.hash: Callable[[int, Facet, str], int] = lru_cache(20_000)(self._hash)
 
     def value(self, account: int, facet: Facet, text: TermText) -> int:
-        """A number of at most 63 bits."""
+        """Return the value of a term, a number of at most 63 bits."""
         return text if isinstance(text, int) else self.hash(account, facet, text)
 
     def _hash(self, account: int, facet: Facet, text: str) -> int:
@@ -270,6 +273,6 @@ class Hashes:
 
 
 def _address(facts: Any) -> int | None:
-    """The device's, or without one the backend's."""
+    """Return the device's address, or the backend's if it has none."""
     number: int | None = facts.device_ip if facts.device_ip is not None else facts.backend_ip
     return number

@@ -1,8 +1,8 @@
-"""Totals of blocks: by each value of a dimension, and of an entity that very many payments share, how
-many payments there are and what became of them.
+"""Stored totals of a block: number and outcomes of the payments for each value of a dimension, and
+for each entity that very many of them share.
 
-They are kept of blocks that were left alone, so that many values of many blocks are added up and
-not counted.
+They are stored for blocks that no longer change, so that figures over many blocks are added up, not
+counted.
 """
 
 # ruff: noqa: S608 - only names of this module are put into the queries
@@ -23,9 +23,9 @@ from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import ENTITIES, Facet
 
 _LEFT_ALONE = 8192
-"""How many sequence numbers came since a block changed: it may change with each of them."""
+"""A block counts as settled once this many sequence numbers came after its last change."""
 _FEW = MOST_LISTED
-"""Up to so many payments are counted as fast as their totals are read."""
+"""Up to this many payments are counted as fast as their totals are read."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -33,7 +33,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def drop_totals(
     index: sqlite3.Connection, changed: Collection[tuple[int, int]], sequence: int
 ) -> None:
-    """Forgets those of blocks, by account, that change with a sequence number."""
+    """Drop the totals of blocks, given with their accounts, that change at a sequence number."""
     blocks = sorted(changed)
     for table in ("totals", "settled"):
         index.executemany(f"DELETE FROM {table} WHERE account = ? AND block = ?", blocks)
@@ -43,13 +43,13 @@ def drop_totals(
 
 
 def left_alone(index: sqlite3.Connection) -> tuple[int, int] | None:
-    """An account and a block of it that has no totals, and that may have some."""
+    """Return an account and a settled block of it whose totals are still to be made."""
     found: tuple[int, int] | None = index.execute(_LEFT, (_LEFT_ALONE,)).fetchone()
     return found
 
 
 def keep_totals(index: AccountIndex, block: int) -> None:
-    """Counts a block, and keeps what is worth it."""
+    """Count a block, and store its totals unless it has few payments."""
     of = index.account, block
     if index.members(Facet.PAYMENT, 0, block).bit_count() > _FEW:
         index.connection.executemany(
@@ -65,7 +65,7 @@ def keep_totals(index: AccountIndex, block: int) -> None:
 
 
 def _shared_by_many(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
-    """By each entity, the totals of its values that more payments of a block share than a list has."""
+    """For each entity, the totals of values that too many payments of a block share for a list."""
     for facet in ENTITIES:
         shared = index.connection.execute(
             _SHARED, (index.account, facet, block, MOST_LISTED_BYTES)

@@ -1,1 +1,1 @@
-"""The index derived from the journal: find payments, what is related to them, and figures."""
+"""The search index, derived from the journal: find payments, related payments, and figures."""

@@ -1,7 +1,8 @@
-"""Ask the index of a data folder, kept by a process of its own or, without a service, here.
+"""Ask the search index: in the process that keeps it beside a service, or, without a service, in
+this process.
 
-The process reads length-prefixed MessagePack from its standard input and answers on its standard
-output: `IndexQuestion` in, `IndexAnswer` out, in any order.
+The index process reads length-prefixed MessagePack messages (`IndexQuestion`) from standard input
+and writes `IndexAnswer` messages to standard output, in any order.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ from tollkeeper.engine.search.reading import open_index
 T = TypeVar("T")
 
 LENGTH = 4
-"""How many bytes, the most significant first, tell the length of a message."""
+"""The number of bytes, big-endian, of a message's length prefix."""
 _PATIENCE_S = 30.0
 _PAUSE_S = 1.0
 _END_S = 5.0
 
 
 class IndexUnavailable(JournalError):  # noqa: N818 - named for what happened
-    """The index can't be asked at the moment."""
+    """The index can't answer at the moment."""
 
 
 class Search(Protocol):
     """Answers questions about an account's payments.
 
-    `stopping` is true once the service is told to stop: who goes on asking should end.
+    `stopping` becomes true when the service shuts down; a caller that polls should then stop.
     """
 
     stopping: bool
 
     async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
-        """What was found, of type `found`, and how far (µs) it is behind the journal.
+        """Return the answer, of type `found`, and the index's lag behind the journal (µs).
 
         Raises `Invalid` for a question that can't be answered, `IndexUnavailable`.
         """
@@ -61,8 +62,8 @@ class IndexQuestion(Struct, frozen=True):
 
 
 class IndexAnswer(Struct, frozen=True):
-    """`found` is encoded again. `violations` are in its place where the question was refused, neither
-    is there when it failed.
+    """`found` is the encoded answer. A refused question has `violations` instead; a failed one has
+    neither.
     """
 
     number: int
@@ -72,7 +73,7 @@ class IndexAnswer(Struct, frozen=True):
 
 
 class SearchHere:
-    """Brings the index up to the journal, then asks it, in another thread of this process."""
+    """Updates the index and queries it, in a thread of this process."""
 
     def __init__(self, source: JournalSource) -> None:
         self.stopping = False
@@ -95,7 +96,7 @@ class SearchHere:
 
 
 class SearchProcess:
-    """Asks the process that keeps the index; one that ended is started again."""
+    """Sends questions to the index process, which is restarted when it ends."""
 
     def __init__(self, source: JournalSource) -> None:
         self.stopping = False
@@ -106,7 +107,7 @@ class SearchProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's, None while it is not there."""
+        """The index process's id; None while it isn't running."""
         return None if self._process is None else self._process.pid
 
     async def ask(self, account: int, question: Question, found: type[T]) -> tuple[T, int]:
@@ -130,11 +131,11 @@ class SearchProcess:
         return msgspec.msgpack.decode(answered.found, type=found), answered.lag
 
     async def run(self) -> None:
-        """Keeps the process running, until cancelled."""
+        """Keep the index process running, until cancelled."""
         while True:
             try:
                 await self._run_once()
-            except Exception:  # whatever it is, the next process may do better
+            except Exception:  # any failure: the next process may succeed
                 get_logger().exception("index_process_failed")
             get_logger().warning("index_process_ended")
             await asyncio.sleep(_PAUSE_S)
@@ -173,7 +174,7 @@ _decode = msgspec.msgpack.Decoder(IndexAnswer).decode
 
 
 async def _wait_for_end(process: asyncio.subprocess.Process) -> None:
-    """Waits for a process whose input has ended, and ends it if that takes long."""
+    """Wait for a process whose input was closed; kill it after `_END_S` seconds."""
     try:
         async with asyncio.timeout(_END_S):
             await asyncio.shield(process.wait())
@@ -184,7 +185,7 @@ async def _wait_for_end(process: asyncio.subprocess.Process) -> None:
 
 @asynccontextmanager
 async def searching(source: JournalSource) -> AsyncIterator[Search]:
-    """The process beside a service, for as long as this lasts."""
+    """Run an index process while the context lasts."""
     search = SearchProcess(source)
     running = asyncio.create_task(search.run())
     try:

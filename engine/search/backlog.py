@@ -1,7 +1,7 @@
-"""The process that brings an index that is far behind up to its journal: `python -m … FOLDER`.
+"""The process that updates an index that is far behind: `python -m … FOLDER`.
 
-It takes the time that nothing else on the machine wants. It ends once little is lacking, or when its
-standard input does, as the end of the process that keeps the index leaves it.
+It runs only on processor time that nothing else wants. It ends once one step takes in all that is
+left, or when its standard input is closed, which happens when the parent process ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _STANDARD_INPUT = 0
 
 
 def index_backlog(source: JournalSource) -> None:
-    """Has a process of its own bring the index up, and waits for its end, which may come too soon."""
+    """Update the index in a process of its own, and wait for that process to end. It may end before
+    the index is up to date.
+    """
     with subprocess.Popen(  # noqa: S603 - the arguments are this package's own
         command_of("backlog", source),
         stdin=subprocess.PIPE,
@@ -36,7 +38,7 @@ def index_backlog(source: JournalSource) -> None:
 
 
 def main(source: JournalSource) -> None:
-    """Until less is lacking than one step takes in."""
+    """Index the journal until less is left than one step takes in."""
     yield_processor()
     spare_collector()
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -46,7 +48,7 @@ def main(source: JournalSource) -> None:
 
 
 def yield_processor() -> None:
-    """Lets every other process go first. Who may not ask for that has the lowest priority alone."""
+    """Run at the idle scheduling class, or at the lowest priority where that isn't permitted."""
     os.nice(_NICENESS)
     if hasattr(os, "SCHED_IDLE"):
         with suppress(PermissionError):
@@ -54,9 +56,10 @@ def yield_processor() -> None:
 
 
 def _end_with_input() -> None:
-    # Nothing comes. Not `sys.stdin`, whose lock the interpreter wants when it ends.
+    # Nothing is ever sent: `read` returns when the parent ends. Not `sys.stdin`, whose lock the
+    # interpreter takes when it shuts down.
     os.read(_STANDARD_INPUT, 1)
-    # A step may be within a transaction, which is then as if never begun.
+    # Exiting within a transaction is safe: SQLite rolls it back.
     os._exit(0)
 
 

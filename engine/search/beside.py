@@ -1,4 +1,4 @@
-"""What the processes beside a service have in common: how they are started, and what they spare it."""
+"""Start the search index's processes: their arguments, environment and garbage collection."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ _COLLECT_AT = (200_000, 50, 1_000)
 
 
 def command_of(module: str, source: JournalSource) -> list[str]:
-    """The arguments that start a module of this package with a journal."""
+    """Return the command line that runs a module of this package on a journal."""
     return [sys.executable, "-m", f"tollkeeper.engine.search.{module}", str(folder_of(source))]
 
 
 def process_environment(source: JournalSource) -> dict[str, str]:
-    """The environment with a database's address, which others could read among the arguments."""
+    """Return the environment for the process. A database's address is passed in it, since any user
+    can read a process's arguments.
+    """
     return {
         **os.environ,
         **({_DATABASE_VARIABLE: source.url} if isinstance(source, Database) else {}),
@@ -27,12 +29,14 @@ def process_environment(source: JournalSource) -> dict[str, str]:
 
 
 def source_of_process() -> JournalSource:
-    """The journal that this process was started with."""
+    """Return the journal that this process was started with."""
     folder, address = Path(sys.argv[1]), os.environ.get(_DATABASE_VARIABLE)
     return folder if address is None else Database(address, folder)
 
 
 def spare_collector() -> None:
-    """Has the collector look seldom: a step leaves nothing to it, and it took a fifth of one."""
+    """Run the garbage collector rarely: a step leaves it nothing to free, and it took a fifth of a
+    step's time.
+    """
     gc.freeze()
     gc.set_threshold(*_COLLECT_AT)

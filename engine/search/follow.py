@@ -1,8 +1,7 @@
-"""Bring the index up to the journal, a stretch of sequence numbers in each transaction.
+"""Update the index from the journal, one stretch of sequence numbers per transaction.
 
-A stretch writes by which terms payments are found that they were not found by before it, and the
-other way round. What was rewritten or removed in the journal is taken out of the index whole, and
-put in again as it now is.
+A stretch adds the terms that payments have gained and removes those they have lost. Entries that
+were rewritten or removed in the journal are removed from the index and added again as they now are.
 """
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
@@ -66,7 +65,7 @@ from tollkeeper.engine.search.terms import (
 from tollkeeper.engine.search.totals import drop_totals, keep_totals, left_alone
 
 TAKEN_AT_ONCE = 8192
-"""How many sequence numbers one transaction takes in."""
+"""The number of sequence numbers that one transaction takes in."""
 _AMENDMENTS = 5_000
 
 _Found = frozenset[tuple[Facet, int]]
@@ -77,7 +76,7 @@ _DAMAGED = (Facet.DAMAGED, NO_VALUE)
 
 
 class _New:
-    """Positions of new payments in a block."""
+    """Positions of a block's new payments, by their terms."""
 
     def __init__(self) -> None:
         self.alike: defaultdict[tuple[Term, ...], list[int]] = defaultdict(list)
@@ -85,7 +84,9 @@ class _New:
 
 
 class Follower:
-    """Writes the index of a journal; of several at once each does what the others have not."""
+    """Writes the index of a journal. If several run at once, each does what the others have not
+    done.
+    """
 
     def __init__(self, source: JournalSource) -> None:
         """Raises `sqlite3.Error` for a folder or an index that can't be used."""
@@ -97,7 +98,7 @@ class Follower:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
-            # It is damaged, and derived: what was in it is read from the journal again.
+            # The index is damaged. It is derived from the journal, so it is made again.
             index_file.remove_index(folder)
             self._open(folder)
 
@@ -106,12 +107,14 @@ class Follower:
         self._tail.close()
 
     def catch_up(self) -> None:
-        """Takes in all that is on disk."""
+        """Index everything in the journal."""
         while self.step():
             pass
 
     def step(self) -> int:
-        """Takes in one stretch; how many sequence numbers and amendments that were, 0 for nothing."""
+        """Index one stretch. Returns the number of sequence numbers and amendments that it covered,
+        0 if there was nothing to do.
+        """
         if not self._is_behind():
             return 0
         with index_file.transaction(self._index):
@@ -128,14 +131,15 @@ class Follower:
                     changes.take_damaged(entry)
             changes.write(last)
             amendments = self._tail.amendments(followed.amendment, _AMENDMENTS)
-            # Where retention took the journal's end, that lies before what was taken in.
+            # Retention may have removed the journal's last entries, so `last` may lie before what
+            # was taken in already.
             changes.renew(amendments, max(last, followed.sequence))
             amendment = amendments[-1].number if amendments else followed.amendment
             index_file.note(self._index, last, self._tail.arrival_of(last), amendment)
         return max(last - followed.sequence, 0) + len(amendments)
 
     def keep_totals(self) -> bool:
-        """Counts a block that was left alone for long; whether there was one."""
+        """Count a block that has not changed for long; returns whether there was one."""
         if left_alone(self._index) is None:
             return False
         with index_file.transaction(self._index):
@@ -146,7 +150,7 @@ class Follower:
         return True
 
     def extend_run(self) -> bool:
-        """Brings some more payments into a run of blocks; whether there were any."""
+        """Add the next payments to a run; returns whether there were any."""
         if unmade_run(self._index) is None:
             return False
         with index_file.transaction(self._index):
@@ -157,7 +161,7 @@ class Follower:
         return True
 
     def _hashes_by(self, key: bytes) -> Hashes:
-        """Those of the last stretch, which know many values, while the key is the same."""
+        """Return the hashes of the previous stretch, which are cached, unless the key has changed."""
         if self._hashes is None or self._hashes.key != key:
             self._hashes = Hashes(key)
         return self._hashes
@@ -181,7 +185,7 @@ class Follower:
 
 
 class _Changes:
-    """What a stretch brings, until it is written."""
+    """The changes of a stretch, until they are written."""
 
     def __init__(self, index: sqlite3.Connection, tail: Tail, hashes: Hashes) -> None:
         self._index = index
@@ -190,23 +194,23 @@ class _Changes:
         self._hash = hashes.hash
         self._digits: dict[int, OutcomeDigits] = {}
         self._outcomes: dict[int, bytearray] = {}
-        # By account and block, the positions of new payments: by the terms that many have alike,
-        # all of them at once, and by each entity.
+        # By account and block, positions of new payments: those that share common terms once for
+        # all these terms, and for each entity.
         self._new: defaultdict[tuple[int, int], _New] = defaultdict(_New)
-        # Of payments that changed: by which terms they are found now and were not, and the other
-        # way round.
+        # The terms that changed payments have gained, and those they have lost.
         self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
-        # By account, the blocks whose totals are no longer true.
+        # Accounts and blocks whose totals are no longer true.
         self._changed: set[tuple[int, int]] = set()
-        # The payments of the stretch, by account and id, with the facts of their last report.
+        # By account and id, the sequence number and the facts as last reported of the stretch's
+        # payments.
         self._reported: dict[tuple[int, str], tuple[int, Any]] = {}
         self._names: dict[tuple[int, Facet, int], str] = {}
         self._minute = -1
         self._runs = RunChanges(index)
 
     def take(self, entry: Entry) -> None:
-        """An entry of one of the kinds `AMENDABLE`, in the order of the journal."""
+        """Add an entry of a kind in `AMENDABLE`, in journal order."""
         self._tell(entry)
         match entry.kind:
             case Kind.PAYMENT:
@@ -217,11 +221,11 @@ class _Changes:
                 self._take_label(entry)
 
     def take_damaged(self, entry: Entry) -> None:
-        """One that can't be read: the service names it, and no question finds it."""
+        """Add an entry that can't be read: only an erasure looks for it."""
         self._new_in(entry).entities[_DAMAGED].append(bit_of(entry.sequence))
 
     def renew(self, amendments: Iterable[Amendment], last: int) -> None:
-        """Takes entries out whole, and puts in what the journal has of them up to `last`."""
+        """Remove amended entries, and add them again as the journal has them up to `last`."""
         again = {
             (each.account, sequence)
             for each in amendments
@@ -245,7 +249,7 @@ class _Changes:
             self._index.execute(_FORGET_NAMES, {"account": account})
 
     def write(self, last: int) -> None:
-        """Writes what was taken, up to a sequence number."""
+        """Write the changes up to sequence number `last`."""
         self._changed.update(self._new)
         drop_totals(self._index, self._changed, last)
         note_runs(self._index, self._new)
@@ -259,7 +263,7 @@ class _Changes:
         for (account, block), new in self._new.items():
             self._write_new(account, block, new, moved, appended)
         self._write_outcomes(last)
-        # In the order of the table, so that each of its pages is looked for once.
+        # In the table's order, so that each of its pages is visited once.
         appended.sort()
         self._index.executemany(_APPEND, appended)
         for of in sorted(moved):
@@ -283,8 +287,9 @@ class _Changes:
         moved: _Moved,
         appended: list[tuple[int, int, int, int, bytes]],
     ) -> None:
-        """Shares out new payments: those that stand behind a small set, which is not read, and those
-        that are put among others."""
+        """Split new payments: those appended to a set without reading it, and those merged into a
+        set.
+        """
         digits, base = self._digits_of(account), block << SHIFT
         for terms, bits in new.alike.items():
             digit = 0
@@ -295,7 +300,7 @@ class _Changes:
                 for bit in bits:
                     self._piece_of(base + bit)[place_in_piece(bit)] |= digit
         for (facet, text), bits in new.entities.items():
-            # SQLite's module asks around how to store any int that is more than one.
+            # `int`, since SQLite's module is slow to bind subclasses of it, such as `Facet`.
             of = account, int(facet), block, self._hash(account, facet, text)
             if of in moved or len(bits) > MOST_LISTED:
                 moved[of][0].extend(bits)
@@ -318,8 +323,9 @@ class _Changes:
         self._outcomes.clear()
 
     def _note_runs(self, last: int) -> None:
-        """Says of payments in runs of which entities they are, and what became of them up to the
-        sequence number `last`."""
+        """Record, for payments in runs, their entities and their outcomes up to sequence number
+        `last`.
+        """
         for (account, block), new in self._new.items():
             if self._runs.concern(account, block << SHIFT):
                 for term, bits in new.entities.items():
@@ -463,7 +469,7 @@ class _Changes:
         return frozenset(found)
 
     def _clear(self, account: int, block: int, gone: int) -> None:
-        """Takes payments out of every set of their block."""
+        """Remove payments from every set of their block."""
         self._changed.add((account, block))
         for sequence in descending(block, gone):
             self._piece_of(sequence)[place_in_piece(sequence)] = 0
@@ -486,15 +492,16 @@ class _Changes:
             self._index.execute(_DELETE, of)
 
     def _payment_of(self, amendment: Amendment) -> int:
-        """The sequence number of the payment that an update was of, 0 for none."""
+        """Return the sequence number of the payment that an update belongs to; 0 if there is none."""
         if amendment.kind != Kind.UPDATE:
             return 0
         return self._tail.payment_sequence(amendment.account, amendment.id) or 0
 
 
 def _former_names(gone: Iterable[Term]) -> Iterator[Term]:
-    """An update that was erased names the person no longer, and what it updated still does until it
-    is erased too."""
+    """The erasure terms of names that an update replaced. The payment's earlier entries still hold
+    the name, even after the update itself is erased.
+    """
     for facet, text in gone:
         if facet in (Facet.USER, Facet.EMAIL):
             yield told_term(str(text))
@@ -512,14 +519,15 @@ def _decision_of(payment: Entry) -> Decision:
     return read_decision(payment.outcome) if payment.outcome else Decision()
 
 
-# An account of which nothing is left needs no names.
+# An account without payments needs no names.
 _FORGET_NAMES = (
     "DELETE FROM names WHERE account = :account"
     " AND NOT EXISTS (SELECT 1 FROM postings WHERE account = :account)"
 )
 _OF = "account = ? AND facet = ? AND block = ? AND value = ?"
 _MEMBERS = f"SELECT members FROM postings WHERE {_OF}"
-# Later members stand behind those of a list; what is more than one is worked out in `grown`.
+# Positions appended later are higher, so a list is extended in place; `grown` does what makes it a
+# bitmap.
 _APPEND = (
     "INSERT INTO postings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET members ="
     f" CASE WHEN length(members) + length(excluded.members) <= {MOST_LISTED_BYTES}"
@@ -528,7 +536,7 @@ _APPEND = (
 _OUTCOMES = "SELECT bytes FROM outcomes WHERE piece = ?"
 _DELETE = f"DELETE FROM postings WHERE {_OF}"
 _OF_BLOCK = "SELECT value, members FROM postings WHERE account = ? AND facet = ? AND block = ?"
-# The sequence numbers of a minute begin with its first payment, whatever the clock did later.
+# A minute's range begins with its first payment, even if the clock went back later.
 _MINUTE = (
     "INSERT INTO minutes SELECT ?, ? WHERE ? > (SELECT coalesce(max(minute), -1) FROM minutes)"
 )

@@ -1,4 +1,6 @@
-"""The index's file beside the journal: derived from it, so it may be deleted at any time."""
+"""The index's file beside the journal. It is derived from the journal, so it may be deleted at any
+time.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tollkeeper.engine.journal.tail import Tail
 
 INDEX_FILE = "search.db"
 _VERSION = 7
-"""Of the tables and of what is in them: an index of another version is made anew."""
+"""The version of the tables and their contents: an index of another version is made again."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
 _PATIENCE_S = 30.0
@@ -65,7 +67,9 @@ CREATE INDEX labels_in_order ON labels(account, sequence);
 
 
 class IndexPlace(NamedTuple):
-    """The last sequence number and amendment taken in, and the key of the terms' hashes."""
+    """The last sequence number and the last amendment that were taken in, and the key of the terms'
+    hashes.
+    """
 
     sequence: int
     arrived: int
@@ -74,12 +78,12 @@ class IndexPlace(NamedTuple):
 
 
 def connect_to_write(folder: Path) -> sqlite3.Connection:
-    """The index's file, maybe without tables. Raises `sqlite3.Error`."""
+    """Open the index's file to write; it may have no tables yet. Raises `sqlite3.Error`."""
     path = folder / INDEX_FILE
     create_file(path)
     connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE_S)
     _write_ahead(connection)
-    # What a power cut takes is read from the journal again.
+    # What a power cut loses is read from the journal again.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -87,7 +91,9 @@ def connect_to_write(folder: Path) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for who else changes a new file's mode, so this tries again."""
+    """Set write-ahead logging. Retried, because SQLite doesn't wait while another process sets a
+    new file's mode.
+    """
     deadline = monotonic() + _PATIENCE_S
     while True:
         try:
@@ -101,20 +107,21 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def connect_to_read(folder: Path) -> sqlite3.Connection:
-    """The index as it stands. Raises `sqlite3.Error`, also where there is none."""
+    """Open the index to read. Raises `sqlite3.Error`, also if there is none."""
     path = (folder / INDEX_FILE).absolute().as_uri()
     connection = sqlite3.connect(
         f"{path}?mode=rw", uri=True, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA query_only = ON")
-    # Not mapped: around each page of a mapped file the system reads far more than is asked for.
+    # Not memory-mapped: the system reads far more than one page around each page fault.
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
 
 
 def inode_of(folder: Path) -> tuple[int, int] | None:
-    """The device and number of the file, which one made later in its place has not; None without
-    one."""
+    """Return the file's device and inode, which tell it from a file made later in its place; None
+    if there is none.
+    """
     try:
         found = (folder / INDEX_FILE).stat()
     except FileNotFoundError:
@@ -123,13 +130,13 @@ def inode_of(folder: Path) -> tuple[int, int] | None:
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether its tables are there, and of this version."""
+    """Whether the tables are there, and of this version."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return bool(version == _VERSION)
 
 
 def empty_index(connection: sqlite3.Connection, amendment: int) -> None:
-    """Leaves empty tables and a new key, for one who has heard of amendments up to `amendment`."""
+    """Leave empty tables and a new key; amendments up to `amendment` are taken as known."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (table,) in tables:
         connection.execute(f"DROP TABLE {table}")
@@ -141,13 +148,13 @@ def empty_index(connection: sqlite3.Connection, amendment: int) -> None:
 
 
 def read_index_place(connection: sqlite3.Connection) -> IndexPlace:
-    """How far the index has come."""
+    """Return how far the index has come."""
     row = connection.execute("SELECT sequence, arrived, amendment, key FROM followed").fetchone()
     return IndexPlace(*row)
 
 
 def is_of(followed: IndexPlace, tail: Tail) -> bool:
-    """Whether it was this journal that the index has followed so far."""
+    """Whether the index was made from this journal."""
     if followed.sequence > tail.last_sequence():
         return False
     arrived = tail.arrival_of(followed.sequence)
@@ -155,7 +162,7 @@ def is_of(followed: IndexPlace, tail: Tail) -> bool:
 
 
 def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment: int) -> None:
-    """Says how far the index has come; `arrived` is 0 where nothing has the sequence number."""
+    """Record how far the index has come; `arrived` is 0 if no entry has the sequence number."""
     connection.execute(
         "UPDATE followed SET sequence = ?, arrived = ?, amendment = ?",
         (sequence, arrived, amendment),
@@ -163,7 +170,7 @@ def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment:
 
 
 def remove_index(folder: Path) -> None:
-    """Deletes the index's files."""
+    """Delete the index's files."""
     for ending in ("", "-wal", "-shm"):
         (folder / f"{INDEX_FILE}{ending}").unlink(missing_ok=True)
 

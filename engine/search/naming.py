@@ -1,5 +1,5 @@
-"""Which entries may name a person, as far as the index has come: what it has not taken in, or is no
-more, only the journal tells.
+"""Find the journal entries that may name a person, as far as the index has come. The caller reads
+the rest from the journal.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, told_term
 
 
 class NamingEntries(NamedTuple):
-    """Sequence numbers up to `last`, in order: of the creations of payments with a name as the
-    user's, of entries that hold a name as a value of their own, of those with words that people
-    wrote, whatever they say, and of those that can't be read. Some may be gone, or name nobody any
-    more.
+    """Sequence numbers up to `last`, ascending.
+
+    `payments` were created with one of the names as their user, `told` hold a name as a whole
+    value, `worded` hold any text that people wrote, and `damaged` can't be read. Some may since
+    have been removed, or no longer name the person.
     """
 
     last: int
@@ -30,7 +31,9 @@ class NamingEntries(NamedTuple):
 
 
 def find_naming(source: JournalSource, account: int, names: Iterable[str]) -> NamingEntries:
-    """What the index tells; nothing, up to 0, where it can't be used. Blocks."""
+    """Find the entries that may have one of these names. An index that can't be used gives none, up
+    to 0. Blocking.
+    """
     names = list(names)
     try:
         with open_index(source, account) as index:
@@ -46,7 +49,7 @@ def _find_naming(index: AccountIndex, names: Iterable[str]) -> NamingEntries:
     users = [(Facet.USER, name) for name in names]
     addresses = [(Facet.EMAIL, name.lower()) for name in names]
     told = [told_term(name) for name in names]
-    # By a name that it no longer has, a payment is found as other entries are.
+    # A payment whose name was updated is found by its former name under `told`.
     return NamingEntries(
         index.last,
         _having(index, [*users, *addresses, *told]),
@@ -57,7 +60,7 @@ def _find_naming(index: AccountIndex, names: Iterable[str]) -> NamingEntries:
 
 
 def _having(index: AccountIndex, terms: Iterable[Term]) -> list[int]:
-    """The sequence numbers with one of the terms."""
+    """Return the sequence numbers that have at least one of the terms."""
     blocks = [*range(block_of(index.last) + 1)]
     found: set[int] = set()
     for facet, text in terms:

@@ -1,8 +1,8 @@
 """The process that keeps the index of a data folder: `python -m … FOLDER`.
 
-It follows the journal and answers questions at a low priority, so that neither takes the time of a
-payment; an index that is far behind is left to a process of the lowest. It ends when its standard
-input does, as the service's end leaves it.
+It follows the journal and answers questions at a low priority, so that payments are not slowed. An
+index that is far behind is left to another process, at idle priority. It ends when its standard
+input is closed, which happens when the service ends.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
 from tollkeeper.engine.search.reading import IndexFile
 
 _AT_ONCE = 4
-"""How many questions are answered side by side."""
+"""The number of questions answered at the same time."""
 _PAUSE_S = 0.1
 _EACH_S = 0.3
 _MANY = 50
-"""After a step that takes in so many, and is not behind, the next begins `_EACH_S` after it began:
-a page of the index is written once for all that come to it."""
+"""After a step that took in this many entries and caught up, the next begins `_EACH_S` after the
+start of this one, so that an index page is written once for many entries.
+"""
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
 
@@ -43,11 +44,11 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def main(source: JournalSource) -> None:
-    """Until standard input ends."""
+    """Serve until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     spare_collector()
-    # Whoever asks finds an index, if an empty one.
+    # Creates an empty index if there is none, so that questions can be answered at once.
     Follower(source).close()
     threading.Thread(target=follow, args=(source,), daemon=True).start()
     writing = threading.Lock()
@@ -62,12 +63,12 @@ def main(source: JournalSource) -> None:
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         while (asked := _read(sys.stdin.buffer)) is not None:
             threads.submit(answer, asked)
-    # The thread that follows may be within a transaction, which is then as if never begun.
+    # Exiting while the following thread is within a transaction is safe: SQLite rolls it back.
     os._exit(0)
 
 
 def follow(source: JournalSource) -> None:
-    """Follows the journal for ever; why it can't is said once, as long as it is the same."""
+    """Follow the journal for ever. A failure is reported once, until its text changes."""
     said = ""
     while True:
         try:
@@ -84,21 +85,22 @@ def follow(source: JournalSource) -> None:
 
 
 def _follow_until_behind(follower: Follower) -> None:
-    """Takes in what comes, until a step could not take in all of it."""
+    """Index new entries, until a step could not take in all of them."""
     while True:
         began = time.monotonic()
         taken = follower.step()
         if taken >= TAKEN_AT_ONCE:
             return
-        # One of them at a time: what comes meanwhile waits for it.
+        # One unit of work per step: new entries wait meanwhile.
         follower.keep_totals() or follower.extend_run()
         left = 0 if taken < _MANY else began + _EACH_S - time.monotonic()
         time.sleep(max(left, _PAUSE_S))
 
 
 def answer_from(held: threading.local, source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
-    """What the index says, of which each thread keeps a file open, and with it the pages that every
-    question reads."""
+    """Answer a question from the thread's own open index file, whose page cache is kept between
+    questions.
+    """
     opened: IndexFile | None = getattr(held, "opened", None)
     held.opened = None
     if opened is not None and not opened.is_there():
@@ -118,7 +120,7 @@ def answer_from(held: threading.local, source: JournalSource, asked: IndexQuesti
 
 
 def answer_to(opened: IndexFile, asked: IndexQuestion) -> IndexAnswer:
-    """What the index says."""
+    """Answer a question from an open index file."""
     try:
         with opened.of(asked.account) as index:
             found = _encode(asked.question.answer(index))
@@ -126,7 +128,7 @@ def answer_to(opened: IndexFile, asked: IndexQuestion) -> IndexAnswer:
     except Invalid as refused:
         return IndexAnswer(asked.number, violations=tuple(refused.violations))
     except Exception as error:
-        # Whatever it is, who asked must hear of it.
+        # Any error: the one who asked must get an answer.
         sys.stderr.write(f"a question to the index failed: {error!r}\n")
         return IndexAnswer(asked.number)
 

@@ -1,7 +1,7 @@
-"""rule.lark as an automaton: which token can come next, and what is made of those read so far.
+"""rule.lark as an LALR(1) automaton, and the stack of one parse.
 
-Lark makes the LALR(1) table (parse_table.py). It is walked here, since reading goes on behind an
-error in ways of our own (parser.py).
+Lark makes the table (parse_table.py); the parser runs it itself, because it recovers from errors in
+ways that Lark doesn't offer (parser.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _END = "$END"
 
 
 class Reduce(NamedTuple):
-    """A rule of the grammar is at its end: its last `size` parts become one.
+    """Reduces the last `size` values to one, at the end of a grammar rule.
 
-    `goto` gives the state that follows by the one before the parts. Without `build` the one part
-    stands for the rule.
+    `goto` maps the state below these values to the next state. Without `build`, the rule has one
+    value and keeps it.
     """
 
     size: int
@@ -31,17 +31,18 @@ class Reduce(NamedTuple):
 
 
 Action: TypeAlias = int | Reduce
-"""The state that follows when a token is taken in, or what is to be done before."""
+"""The next state after shifting a token, or the reduction to do first."""
 
 
 class UnacceptableError(Exception):
-    """A token that can't stand where it does."""
+    """A token that the grammar doesn't accept here."""
 
 
 class Scanners(dict[int, "re.Pattern[str]"]):
-    """What matches the next token and what is before it, by state: the group is named as its kind.
+    """By state, the pattern that matches the next token, with the white space and comments before
+    it; its group is named for the token's kind.
 
-    A keyword is matched as a name. Each pattern is made when its state is first met.
+    A keyword is matched as a name. Patterns are compiled on first use.
     """
 
     def __init__(self, automaton: Automaton) -> None:
@@ -58,14 +59,16 @@ class Scanners(dict[int, "re.Pattern[str]"]):
         return made
 
     def _rank(self, kinds: set[str]) -> Iterable[Terminal]:
-        """The terminals of these names, before others those that win over them."""
+        """The terminals of these names, those that take precedence first."""
         found = [each for each in self.automaton.terminals if each.name in kinds]
         return sorted(found, key=lambda each: (-each.priority, -each.width, each.name))
 
 
 @dataclass(slots=True)
 class Automaton:
-    """The loaded grammar; what stands `between` tokens, and its `words` with their kinds."""
+    """The loaded grammar. `between` matches what separates tokens; `words` maps keywords to their
+    kinds.
+    """
 
     start: int
     end: int
@@ -76,7 +79,7 @@ class Automaton:
 
 
 def load(builder: Builder) -> Automaton:
-    """The automaton of rule.lark, whose nodes `builder` makes."""
+    """Load the automaton of rule.lark, with `builder` as the maker of its nodes."""
     table = parse_table()
     return Automaton(
         start=table.start,
@@ -89,7 +92,7 @@ def load(builder: Builder) -> Automaton:
 
 
 def _actions(table: ParseTable, builder: Builder) -> list[dict[str, Action]]:
-    """What is to be done in each state; where the parts of a rule lead is told by its reduction."""
+    """The action for each token in each state; the gotos of rules go into their reductions."""
     gotos: dict[str, dict[int, int]] = {}
     for state, row in enumerate(table.states):
         for symbol, target in row.items():
@@ -110,7 +113,9 @@ def _actions(table: ParseTable, builder: Builder) -> list[dict[str, Action]]:
 
 
 def _build(production: Production, builder: Builder) -> Callable[[list[Any]], Any] | None:
-    """What makes the value of a rule of its parts; None where the one part is the value."""
+    """Return the function that makes a rule's value from its parts; None where the rule has one
+    part and keeps its value.
+    """
     if production.name is None:
         return None
     make: Callable[[list[Any]], Any] = getattr(builder, production.name)
@@ -126,7 +131,7 @@ def _build(production: Production, builder: Builder) -> Callable[[list[Any]], An
             elif flat:
                 flat += part
             else:
-                flat = part  # grown in place: a sequence is its own first part
+                flat = part  # appended in place: a sequence is the first part of a longer one
         return make(flat)
 
     return build
@@ -134,7 +139,7 @@ def _build(production: Production, builder: Builder) -> Callable[[list[Any]], An
 
 @dataclass(slots=True)
 class Stack:
-    """What was read of one text: the states passed through, and the value of each but the first."""
+    """The parser's stack: the states, and a value for each state but the first."""
 
     automaton: Automaton
     states: list[int] = field(init=False)
@@ -144,7 +149,7 @@ class Stack:
         self.states = [self.automaton.start]
 
     def feed(self, token: Piece) -> None:
-        """Takes a token in; raises UnacceptableError where it can't stand, and what `build` does."""
+        """Shift a token. Raises UnacceptableError if it isn't accepted, and what `build` raises."""
         actions, states, kind = self.automaton.actions, self.states, token.kind
         while True:
             action = actions[states[-1]].get(kind)
@@ -155,13 +160,13 @@ class Stack:
             if action is None:
                 raise UnacceptableError
             _, build, goto = action  # type: ignore[misc]  # it is no state
-            if build is None:  # most are: a name is a term is a product …
+            if build is None:  # the usual case: a name reduces to a term, to a product, …
                 states[-1] = goto[states[-2]]
             else:
                 self._reduce(action)  # type: ignore[arg-type]
 
     def finished(self) -> Any:
-        """The value of the whole; raises UnacceptableError when more was to come."""
+        """Return the file's value; raises UnacceptableError if the file isn't complete."""
         while self.states[-1] != self.automaton.end:
             action = self.automaton.actions[self.states[-1]].get(_END)
             if not isinstance(action, Reduce):
@@ -170,7 +175,7 @@ class Stack:
         return self.values[-1]
 
     def accepted(self) -> Iterator[str]:
-        """The kinds of tokens that can stand here."""
+        """The kinds of tokens that are accepted next."""
         return (kind for kind in self.automaton.actions[self.states[-1]] if self._accepts(kind))
 
     def _accepts(self, kind: str) -> bool:
@@ -184,7 +189,7 @@ class Stack:
             states.append(action.goto[states[-1]])
 
     def cut(self, height: int) -> None:
-        """Forgets what was read above that many states."""
+        """Drop everything above that many states."""
         del self.states[height:]
         del self.values[height - 1 :]
 

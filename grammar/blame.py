@@ -1,7 +1,7 @@
-"""Which of the messages in syntax_errors.py a place in a broken file deserves.
+"""Choose the syntax error for a place where parsing stopped.
 
-The parser knows which tokens it could have taken and what stood before; the text knows what
-stands there instead. `blame` asks the questions in order, the most telling first.
+The parser knows which tokens it would have accepted and what came before; the text shows what is
+there instead. `blame` tries the possible explanations in order, the most telling first.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _FOREIGN_OPERATORS: Final = {
     "¬": "not",
 }
 _NOT_QUITE: Final = frozenset({"=>", "=~", "~", ":=", "->", "++", "--", "//"})
-"""Those that another reading is possible of."""
+"""Operators of other languages with more than one likely meaning."""
 _COMPARING: Final = frozenset(
     {"==", "!=", "<", "<=", ">", ">=", "between", "in", "contains", "starts", "ends", "matches"}
     | {"is", "not"}
@@ -108,11 +108,11 @@ _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the reading of a file stopped.
+    """Where parsing stopped.
 
-    `accepted` are the terminals that could have come. `previous` is the token before,
-    `bracket` the innermost open one. `kind` is the word that the file begins with, `item` the
-    one of the item being read.
+    `accepted` are the terminals that were possible. `previous` is the token before, `bracket` the
+    innermost open bracket. `kind` is the file's first word, `item` the first word of the item being
+    parsed.
     """
 
     text: str
@@ -126,12 +126,12 @@ class Place:
 
     @property
     def start(self) -> int:
-        """Where the text that can't be taken begins."""
+        """The start of the text that isn't accepted."""
         return _after_blank(self.text, self.position)
 
     @property
     def found(self) -> str:
-        """The text that can't be taken, `""` at the end of the file."""
+        """The text that isn't accepted; `""` at the end of the file."""
         found = _FOUND.match(self.text, self.start)
         return found[0] if found else ""
 
@@ -141,19 +141,21 @@ class Place:
 
     @property
     def gap(self) -> Span:
-        """Where something is missing: at what stands there, or after the end of the line."""
+        """Where something is missing: the text that isn't accepted, or, if that is on a later line,
+        the end of the previous token.
+        """
         end = self.previous.span.end if self.previous else 0
         return Span(end, end) if self.begins_line or not self.found else self.span
 
     @property
     def begins_line(self) -> bool:
-        """Whether what can't be taken is on a later line than what was read."""
+        """Whether the text that isn't accepted is on a later line than the previous token."""
         end = self.previous.span.end if self.previous else 0
         return "\n" in self.text[end : self.start]
 
     @property
     def stray(self) -> bool:
-        """Whether what can't be taken is no word of the language and goes on with the line."""
+        """Whether the text that isn't accepted is on the same line, and no reserved word."""
         return bool(self.found) and self.found not in self.reserved and not self.begins_line
 
     @property
@@ -169,7 +171,7 @@ class Place:
 
 
 def blame(place: Place) -> Diagnostic:
-    """The diagnostic for a place, with the span of what is to be changed there."""
+    """Return the diagnostic for a place, with the span to change."""
     for question in (
         habit,
         _curves,
@@ -188,7 +190,7 @@ def blame(place: Place) -> Diagnostic:
 
 
 def _curves(place: Place) -> Diagnostic | None:
-    """In front of a curve's steps and between its braces."""
+    """Curves: before the steps, and inside the braces."""
     if place.takes("LBRACE") and (place.begins_line or not place.found):
         return syntax_errors.missing_else(place.gap)
     if place.bracket is None or place.bracket.text != "{":
@@ -203,7 +205,7 @@ def _curves(place: Place) -> Diagnostic | None:
 
 
 def _characters(place: Place) -> Diagnostic | None:
-    """Quotes, numbers and characters that no file has outside a text."""
+    """Quotes, numbers, and characters that are only allowed in strings."""
     found, span = place.found, place.span
     if found[:1] in _QUOTES and found:
         quoted = _QUOTED.match(place.text, span.start)
@@ -218,7 +220,7 @@ def _characters(place: Place) -> Diagnostic | None:
 
 
 def _name(place: Place) -> Diagnostic | None:
-    """A name that begins with a digit, or with a dash in it."""
+    """A name that starts with a digit or contains a dash."""
     start = place.start
     if place.found == "-" and place.touches and place.previous and place.previous.kind == "NAME":
         start = place.previous.span.start
@@ -257,7 +259,7 @@ def _letters(place: Place) -> Diagnostic | None:
 
 
 def _operators(place: Place) -> Diagnostic | None:
-    """What other languages write."""
+    """Operators of other languages."""
     found, span = place.found, place.span
     if place.touches and place.previous is not None:
         joined = place.before + found
@@ -290,7 +292,7 @@ def _foreign_operator(place: Place, span: Span, found: str) -> Diagnostic:
 
 
 def _words(place: Place) -> Diagnostic | None:
-    """Words in capitals, words of other languages, words of this one where a name should be."""
+    """Words in capitals, words of other languages, reserved words used as names."""
     found, span = place.found, place.span
     if found in FOREIGN_WORDS:
         return syntax_errors.foreign_word(span, found, FOREIGN_WORDS[found])
@@ -343,7 +345,7 @@ def _place_name(place: Place) -> str:
 
 
 def _clauses(place: Place) -> Diagnostic | None:
-    """What an item needs next."""
+    """Missing parts of an item."""
     item = place.item or place.kind or ""
     if only := _SOLE.get(place.accepted):
         return only(place)
@@ -375,7 +377,7 @@ def _action(place: Place) -> Diagnostic:
 
 
 def _values(place: Place) -> Diagnostic | None:
-    """Within and right after an expression."""
+    """Inside an expression, or right after one."""
     found = place.found
     if place.takes("NUMBER"):
         return syntax_errors.missing_value(place.gap, place.before)
@@ -396,7 +398,7 @@ def _values(place: Place) -> Diagnostic | None:
 
 
 def _items(place: Place) -> Diagnostic | None:
-    """Between items, and where the file begins."""
+    """Between items, and at the start of the file."""
     found, kind = place.found, place.kind
     if place.takes("RULE") and found in ITEMS:
         holder = next(each for each in DECLARATIONS if found in _HOLDS[each])

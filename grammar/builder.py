@@ -1,7 +1,8 @@
-"""The nodes of syntax.py, made while the parser reduces the rules of rule.lark.
+"""Makes the nodes of syntax.py while the parser reduces the rules of rule.lark.
 
-One function a rule, named as the rule or its alias. Each is given everything the rule matched,
-keywords and punctuation included, so that a node's span is that of its first and last child.
+One method for each grammar rule, named for the rule or its alias. It gets everything that the rule
+matched, keywords and punctuation included, so that a node's span runs from its first child to its
+last.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _PLAIN_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 
 
 class Piece(NamedTuple):
-    """A token of a file, for what works on its text.
+    """A token, for code that works on the text.
 
-    `kind` is the terminal of rule.lark; a keyword's is the word in capitals.
+    `kind` is the terminal's name in rule.lark; of a keyword, the word in capitals.
     """
 
     kind: str
@@ -38,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class RefusedError(Exception):
-    """A text that the grammar takes but the language doesn't, with the diagnostic that says so."""
+    """A text that the grammar accepts but the language doesn't; carries the diagnostic."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -46,13 +47,13 @@ class RefusedError(Exception):
 
 
 class Builder:
-    """Counts ids and measures the height of each expression while the file is parsed."""
+    """Numbers the nodes, and measures each expression's depth, while a file is parsed."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the last file."""
+        """Reset for another file."""
         self._next_id = 0
         self._heights: dict[int, int] = {}
 
@@ -70,7 +71,7 @@ class Builder:
         return kind(self._next_id, span, *fields)
 
     def sequence(self, children: list[Child]) -> list[Child]:
-        """What stands at `(…)*` or `(…)+`, as it was read."""
+        """The parts of a `(…)*` or `(…)+`."""
         return children
 
     # Files
@@ -88,7 +89,7 @@ class Builder:
     action = default = name
 
     def comment(self, found: re.Match[str]) -> syntax.Comment:
-        """The node of a comment, which the parser itself doesn't see."""
+        """Make the node of a comment; the grammar ignores comments."""
         self._next_id += 1
         return syntax.Comment(self._next_id, Span(*found.span()), found[0][1:].rstrip())
 
@@ -339,7 +340,7 @@ class Builder:
 
 
 class _Clause(list[Child]):
-    """A clause, `by …` or `over …`, on its way into the node that it belongs to."""
+    """A `by …` or `over …` clause, until it becomes part of its node."""
 
     @property
     def span(self) -> Span:
@@ -351,7 +352,7 @@ def _only(kind: type[NodeT], children: Iterable[Child]) -> Iterable[NodeT]:
 
 
 def _clause(children: list[Child], keyword: str) -> list[syntax.Node]:
-    """The nodes of one clause among the children, none when it was left out."""
+    """Return the nodes of one clause among the children; none if it was left out."""
     return [
         node
         for child in children

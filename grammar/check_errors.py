@@ -1,7 +1,7 @@
-"""The words of every error that the checker finds, one function a message.
+"""The messages of the checker's errors, one function each.
 
-Each takes the place and what the author wrote, and gives the diagnostic: a stable code, what is
-wrong in one line, and the fix where one is known.
+Each takes the place and what the author wrote, and returns the diagnostic: a stable code, the
+problem in one line, and the fix if there is one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _error(
 
 
 def _likely(span: Span, word: str, candidates: Iterable[str], form: str = "{}") -> Iterator[Fix]:
-    """The fix that writes what `word` was likely meant to be, in the form that stands there."""
+    """The fix that replaces `word` by what was probably meant, written in the given form."""
     likely = meant(word, candidates)
     if likely is not None:
         yield replacing(span, form.format(likely))
@@ -44,7 +44,7 @@ def _misspelling(
     help_: str | None = None,
     form: str = "{}",
 ) -> Diagnostic:
-    """A name that is none of `known`: with the one that is likely meant, else with `help_`."""
+    """An error for a name that isn't in `known`, with the likely correction, or else with `help_`."""
     known = list(known)
     found = did_you_mean(name, known) or help_
     return _error(code, span, message, found, *_likely(span, name, known, form))
@@ -244,7 +244,7 @@ def mismatch(span: Span, sides: tuple[str, str], kinds: tuple[str, str]) -> Diag
 def wrong_literal(
     span: Span, meets: str, wanted: str, given: str, duration: str | None
 ) -> Diagnostic:
-    """`duration` is the length of time that may have been meant, if one is wanted."""
+    """`duration` is the length of time that was probably meant, if one is expected."""
     return _error(
         "wrong-type",
         span,
@@ -602,7 +602,7 @@ def takes_no_over(span: Span, name: str) -> Diagnostic:
 
 
 def earlier_of_the_payment(span: Span, before: int) -> Diagnostic:
-    """`before` is where what the word stands before begins."""
+    """`before` is the start of the text that the word precedes."""
 
     return _error(
         "aggregate-form",

@@ -1,6 +1,6 @@
-"""The words of every warning of the checker, one function a message.
+"""The messages of the checker's warnings, one function each.
 
-A warning never stops a file from being published.
+Warnings never stop a file from being published.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def missing_without_key(span: Span, function: str, key: str, first: str) -> Diag
 
 
 def young_but_not_first(span: Span, first: str | None, written: str) -> Diagnostic:
-    """`first` is the test that the record is the first, None where the aggregate has a name."""
+    """`first` is the test for a first record; None if the aggregate is a named metric."""
     test = first or "first(…)"
     return _warning(
         "first-seen",
@@ -277,7 +277,7 @@ def own_for_shipped(span: Span, name: str) -> Diagnostic:
 
 
 def needless_earlier(span: Span, function: str, before: int) -> Diagnostic:
-    """`before` is where what the word stands before begins."""
+    """`before` is the start of the text that the word precedes."""
     return _warning(
         "needless-earlier",
         span,

@@ -1,4 +1,4 @@
-"""What the language has to say about a file: data first, text second."""
+"""Diagnostics of a file: data first, text second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tollkeeper.grammar.syntax import Span
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What stands at `span` becomes `replacement`; an empty span is a place to insert it."""
+    """Replaces the text at `span`; an empty span inserts."""
 
     span: Span
     replacement: str
@@ -18,10 +18,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change of the text that removes a finding; its edits stand apart and in order.
+    """A change of the text that resolves a finding; its edits are ordered and don't overlap.
 
-    `safe` says that it can't change a decision: the file means the same with it, or it had an
-    error there and can mean nothing else.
+    A `safe` fix can't change a decision: the file means the same with it, or had an error there.
     """
 
     title: str
@@ -34,8 +33,8 @@ class Diagnostic:
     """One finding.
 
     `code` is stable and has a page in docs/diagnostics. `message` is one line in the author's
-    words; `help` is the fix, where one is known, shown under the underlined span. `fixes` are
-    the changes of the text that a program can make, the most likely one first.
+    terms; `help` is the fix, if known, shown under the underlined span. `fixes` are the changes
+    that a program can make, the most likely one first.
     """
 
     code: str

@@ -9,26 +9,26 @@ from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.syntax import Span
 
 MAX_ROUNDS: Final = 50
-"""The most times that a text is fixed and read again: a fix may bring the next error to light."""
+"""The most rounds of fixing and checking again: a fix may reveal the next error."""
 
 
 def replacing(span: Span, text: str, *, safe: bool = False) -> Fix:
-    """The fix that writes `text` in the place of what stands there."""
+    """Return the fix that replaces a span by `text`."""
     return Fix(f"write `{text}`", (Edit(span, text),), safe)
 
 
 def inserting(place: int, text: str, *, safe: bool = False) -> Fix:
-    """The fix that adds `text` at a place."""
+    """Return the fix that inserts `text`."""
     return Fix(f"add `{text.strip()}`", (Edit(Span(place, place), text),), safe)
 
 
 def removing(span: Span, *, safe: bool = False) -> Fix:
-    """The fix that takes out what stands there."""
+    """Return the fix that removes a span."""
     return Fix("take it out", (Edit(span, ""),), safe)
 
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
-    """The text with the fixes, but for those that touch an earlier one."""
+    """Apply fixes to a text, skipping those that touch an earlier one."""
     edits: list[Edit] = []
     for fix in fixes:
         if not any(_touch(new.span, old.span) for new in fix.edits for old in edits):
@@ -39,7 +39,7 @@ def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
 
 
 def applied_safely(text: str, find: Callable[[str], Sequence[Diagnostic]]) -> str:
-    """The text with the safe fixes of all that `find` finds in it, until none is left."""
+    """Apply the safe fixes of all that `find` finds in a text, until none is left."""
     found = find(text)
     for _ in range(MAX_ROUNDS):
         fixes = [fix for each in found for fix in each.fixes[:1] if fix.safe]

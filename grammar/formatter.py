@@ -1,8 +1,8 @@
-"""The canonical layout of a file: only white space changes, every token and comment stays.
+"""Format a file: only white space changes; every token and comment stays.
 
-Items stand at two spaces, their clauses at four. A clause that is too long is broken at its
+Items are indented by two spaces, their clauses by four. A clause that is too long breaks at its
 loosest operators, as in docs/language.md, "A rule". Blank lines are kept, at most one at a time;
-one always stands around a condition and a test.
+there is always one around a condition and a test.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _BRACKETS: Final = "BRACKETS"
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A token or a comment, with what the author left in front of it."""
+    """A token or a comment, with the white space before it."""
 
     kind: str
     text: str
@@ -72,7 +72,7 @@ class _Mark:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """What stands together: tokens and the comments among them; above it, comments of its own."""
+    """Tokens that stay together, with the comments among them, and the comments above."""
 
     item: str
     indent: int
@@ -86,17 +86,17 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A token, a comment or a whole pair of brackets, laid out."""
+    """A token, a comment or a pair of brackets with its contents, laid out."""
 
     kind: str
     part: LayoutPart
 
 
 def format_file(text: str) -> str:
-    """Lay a file out; formatting the result again changes nothing.
+    """Format a file; formatting the result again changes nothing.
 
-    Raises ValueError for a text with syntax errors (`parse` says which), and for one that would
-    be larger than a file may be.
+    Raises ValueError for a text with syntax errors (`parse` returns them), and for a result that is
+    larger than a file may be.
     """
     parsed = parse(text)
     if parsed.file is None or parsed.diagnostics:
@@ -126,7 +126,7 @@ def format_file(text: str) -> str:
 
 
 def _marks(text: str, parsed: ParsedFile) -> Iterator[_Mark]:
-    """The tokens and comments of a file in the order written."""
+    """Yield the tokens and comments of a file in order."""
     comments = parsed.file.comments if parsed.file else ()
     kinds = [piece.kind for piece in parsed.pieces]
     for place, (kind, following) in enumerate(pairwise([*kinds, ""])):
@@ -146,7 +146,7 @@ def _marks(text: str, parsed: ParsedFile) -> Iterator[_Mark]:
 
 
 def _clauses(marks: Iterable[_Mark]) -> tuple[list[_Clause], tuple[_Mark, ...]]:
-    """The file cut into clauses, and the comments below the last one."""
+    """Split a file into clauses; also return the comments after the last one."""
     clauses: list[_Clause] = []
     waiting: list[_Mark] = []
     item = ""
@@ -176,7 +176,7 @@ def _laid_out(clause: _Clause) -> LayoutGroup:
 
 
 def _atoms(marks: list[_Mark]) -> list[_Atom]:
-    """Tokens with the spaces between them, each pair of brackets as one."""
+    """Return tokens with the spaces between them, each pair of brackets as one."""
     open_brackets: list[list[_Atom]] = []
     atoms: list[_Atom] = []
     before: _Mark | None = None
@@ -222,7 +222,7 @@ def _bracket(opening: _Atom, inside: list[_Atom], closing: _Atom) -> _Atom:
 def _arrange(
     atoms: list[_Atom], shift: int, shifts: Mapping[str, int] = _NO_SHIFTS, level: int = 0
 ) -> list[LayoutPart]:
-    """The parts of a sequence, its loosest separators as the places where it breaks.
+    """Lay out a sequence that breaks at its loosest separators.
 
     `shift` is the indentation after a break, `shifts` that before certain words.
     """
@@ -245,7 +245,9 @@ def _arrange(
 
 
 def _starts(atoms: list[_Atom], separators: frozenset[str]) -> list[int]:
-    """Where a new line begins when a sequence is broken: before an operator, after a comma."""
+    """Return the indices where a new line begins if the sequence is broken: before an operator,
+    after a comma.
+    """
     starts = []
     between = False
     for index, atom in enumerate(atoms):

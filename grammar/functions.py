@@ -1,7 +1,7 @@
 """The functions and aggregates of the language, as data.
 
-Checking, completion and the reference all read these tables. `takes` and `gives` say in the
-author's words what goes in and comes out; the checker knows the kinds by these names.
+The checker, completion and the reference read these tables. `takes` and `gives` name the kinds of
+arguments and result in the author's terms; the checker maps these names to types.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ResultType: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter; a repeated one stands last and takes one or more arguments."""
+    """One parameter; a repeated one is last and takes one or more arguments."""
 
     name: str
     takes: FunctionKind
@@ -62,10 +62,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`value` is what is taken from each record, None where the records themselves are.
+    """An aggregate. `value` is what it reads from each record, None if it reads whole records.
 
-    `over` lists what it can run over: the transactions of the current payment, a window of
-    history, or all of the history that is kept.
+    `over` lists what it can cover: the current payment's transactions, a window of history, or all
+    stored history.
     """
 
     name: str

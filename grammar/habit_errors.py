@@ -1,6 +1,6 @@
-"""The words of what is said of other languages' ways, one function a message.
+"""The messages for habits from other languages, one function each.
 
-Their codes are those of the syntax error that it is for this language.
+Their codes are those of the syntax errors that they are in this language.
 """
 
 from __future__ import annotations

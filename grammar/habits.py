@@ -1,4 +1,4 @@
-"""What authors write out of habit from other languages, and how it is said here."""
+"""Recognise what authors write out of habit from other languages, and say how it is written here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LITERALS = re.compile(r"\(([^()\n]*)\)")
 
 
 def habit(place: Place) -> Diagnostic | None:
-    """The diagnostic for a place where something of another language stands, if it is known."""
+    """Return the diagnostic if a known habit explains the place."""
     return _comment(place) or _word(place) or _after_number(place) or _list(place) or _test(place)
 
 
@@ -53,7 +53,7 @@ def _word(place: Place) -> Diagnostic | None:
 
 
 def _after_number(place: Place) -> Diagnostic | None:
-    """A decimal comma, a percentage, a currency, a unit of time that is spelled out."""
+    """A decimal comma, a percentage, a currency, or a unit of time written out."""
     previous = place.previous
     if length := _LENGTH.match(place.text, place.start):
         return _length(length)

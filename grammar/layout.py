@@ -1,7 +1,7 @@
-"""Text that is laid out on one line where it fits and broken where it doesn't.
+"""Lay out text on one line where it fits, and broken where it doesn't.
 
-A `LayoutGroup` is printed flat, or with a line break at each of its `Line`s; the groups within it are
-asked again. Nothing recurses, and each group is looked at once.
+A `LayoutGroup` is printed on one line, or broken at each of its `Line`s; inner groups are then
+decided by themselves. There is no recursion, and each group is examined once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Text without a break; `space` stands in front of it unless it begins a line."""
+    """Text without a break; `space` puts a space before it unless it begins a line."""
 
     text: str
     space: bool = False
@@ -25,7 +25,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A place where a group breaks, with the indentation that follows; flat, it is nothing."""
+    """A place where a group may break, with the added indentation; nothing if it doesn't break."""
 
     shift: int
     width: ClassVar[float] = 0
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A comment: nothing can follow it on its line, so nothing around it is flat."""
+    """A comment: nothing can follow it on its line, so every group around it breaks."""
 
     text: str
     own_line: bool
@@ -42,7 +42,9 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class LayoutGroup:
-    """`head` is the width up to the first place that can break, `shift` the added indentation."""
+    """Parts that break together. `head` is the width up to the first possible break, `shift` the
+    added indentation.
+    """
 
     parts: tuple[LayoutPart, ...]
     shift: int
@@ -69,7 +71,7 @@ def group(parts: list[LayoutPart], shift: int = 0) -> LayoutGroup:
 
 
 class LayoutPage:
-    """Lines of text, filled part by part."""
+    """The lines laid out so far."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -97,7 +99,7 @@ class LayoutPage:
                     todo += [(base + shift, inner) for inner in reversed(parts)]
 
     def blank(self) -> None:
-        """Leave a line empty, but not the first."""
+        """Add an empty line, except at the top."""
         self._break(0)
         if self._lines:
             self._lines.append("")

@@ -1,6 +1,7 @@
-"""The LALR(1) table of rule.lark: made by Lark, and kept beside the grammar, as making it is slow.
+"""The LALR(1) table of rule.lark. Lark makes it; it is stored beside the grammar, because making it
+is slow.
 
-Run as a program it keeps the table of the grammar as it is now: `make docs` does.
+Run as a program, this module stores the table of the current grammar: `make docs` does so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _KEPT = "parse_table.json"
 
 
 class Terminal(NamedTuple):
-    """A kind of token, and what it looks like; a larger `priority`, then `width` wins over others."""
+    """A kind of token and its pattern; a larger `priority`, then a larger `width`, takes
+    precedence.
+    """
 
     name: str
     pattern: str
@@ -28,10 +31,10 @@ class Terminal(NamedTuple):
 
 
 class Production(NamedTuple):
-    """A rule of the grammar: its `size` parts become an `origin`, which the builder's `name` makes.
+    """A grammar rule: `size` parts become an `origin`, made by the builder's method `name`.
 
-    Without a name the one part stands for it. The parts at the places of `spread` are sequences,
-    each of which is taken as so many parts.
+    Without a name, the rule has one part and keeps its value. The parts at the indices `spread` are
+    sequences whose elements become parts themselves.
     """
 
     origin: str
@@ -42,10 +45,10 @@ class Production(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParseTable:
-    """By state, the state that follows each symbol, or `-1 - index` of the production at its end.
+    """For each state, the next state by symbol, or `-1 - index` of the production to reduce by.
 
-    `made_from` is the digest of the grammar that it is the table of; `between` matches what stands
-    between tokens, and `words` are those written in quotes, with their kinds.
+    `made_from` is the digest of the table's grammar; `between` matches what separates tokens;
+    `words` are the quoted keywords, with their kinds.
     """
 
     made_from: str
@@ -59,14 +62,14 @@ class ParseTable:
 
 
 def parse_table() -> ParseTable:
-    """The table of the grammar: the one that was kept, unless the grammar was changed since."""
+    """Return the stored table; if the grammar has changed since, make it again."""
     grammar = files(__package__).joinpath(GRAMMAR).read_text("utf-8")
     kept = _kept_table()
     return kept if kept.made_from == _digest(grammar) else make_table(grammar)
 
 
 def make_table(grammar: str) -> ParseTable:
-    """The table of a grammar, as Lark makes it: half a second for rule.lark."""
+    """Make the table of a grammar with Lark: half a second for rule.lark."""
     from lark import Lark
     from lark.parsers.lalr_analysis import Shift
 
@@ -107,7 +110,7 @@ def make_table(grammar: str) -> ParseTable:
 
 
 def _production(rule: Any) -> Production:
-    """What Lark says of a rule; the names that it gives to `(…)*` and `(…)+` begin with `_`."""
+    """Read a rule of Lark; the names that Lark gives to `(…)*` and `(…)+` begin with `_`."""
     origin, parts = str(rule.origin.name), rule.expansion
     spread = tuple(
         place for place, part in enumerate(parts) if not part.is_term and part.name.startswith("_")
@@ -132,7 +135,7 @@ def _kept_table() -> ParseTable:
 
 
 def _keep(table: ParseTable) -> None:
-    """Writes the table with a line for each part of a sequence, so that a change can be read."""
+    """Store the table with one line per element, so that changes can be reviewed."""
     fields = [f'"{name}": {_lines(value)}' for name, value in asdict(table).items()]
     Path(__file__).with_name(_KEPT).write_text("{\n" + ",\n".join(fields) + "\n}\n")
 

@@ -1,8 +1,8 @@
-"""Text to syntax: the whole of a file's syntax errors in one pass, and what could be read of it.
+"""Parse a text: all syntax errors of a file in one pass, and everything that could be read.
 
-After an error the reading goes on at the next line that begins an item (`condition`, `let`, …),
-so one broken condition doesn't hide what is wrong with the next. Nothing here recurses, and the
-work is linear in the text.
+After an error, parsing continues at the next line that begins an item (`condition`, `let`, …), so
+that one broken condition doesn't hide the errors of the next. There is no recursion, and the work
+is linear in the text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BOM: Final = "\ufeff"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 _TOUCHED = re.compile(r"\w{2}")
 _APART: Final = frozenset(" \n.,()[]{}")
-"""What most tokens are followed by, and never touched by."""
+"""Characters that may directly follow any token."""
 _OPENING: Final = frozenset({"LPAR", "LSQB", "LBRACE"})
 _CLOSING: Final = frozenset({"RPAR", "RSQB", "RBRACE"})
 _PREFIX: Final = frozenset({"NOT", "MINUS"})
@@ -46,11 +46,11 @@ _ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEMS)})\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What could be read of a file.
+    """What could be parsed of a file.
 
-    `file` is None when its first line can't be read; otherwise it holds the items without a
-    syntax error. `lost` are the names that the other items declare, so that nobody complains
-    about their use. `pieces` are all the tokens that were read, without comments.
+    `file` is None if its first line can't be read; otherwise it holds the items without a syntax
+    error. `lost` are the names declared by the other items, so that their uses aren't reported.
+    `pieces` are all tokens that were read, without comments.
     """
 
     file: syntax.File | None
@@ -60,7 +60,7 @@ class ParsedFile:
 
 
 def parse_bytes(content: bytes) -> ParsedFile:
-    """Parse a file as it is stored: UTF-8, with or without a byte order mark.
+    """Parse a file as stored: UTF-8, with or without a byte order mark.
 
     Spans count characters of `content.decode("utf-8", "replace")`.
     """
@@ -74,7 +74,7 @@ def parse_bytes(content: bytes) -> ParsedFile:
 
 
 def parse(text: str) -> ParsedFile:
-    """Parse a file's text, whatever it holds (docs/language.md). Never raises."""
+    """Parse any text (docs/language.md). Never raises."""
     if len(text) > MAX_FILE_BYTES or len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
         return _refuse_file(syntax_errors.file_too_large(MAX_FILE_BYTES))
     if control := _CONTROL.search(text):
@@ -91,7 +91,7 @@ def _refuse_file(diagnostic: Diagnostic) -> ParsedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """The loaded grammar, its builder, and the lock that lets one text at a time use it."""
+    """The loaded grammar, its builder, and a lock, since one parse at a time may use them."""
 
     automaton: Automaton
     scanners: Scanners
@@ -108,12 +108,12 @@ def _language() -> _Language:
 
 
 def reserved_words() -> frozenset[str]:
-    """The words that can't be plain names: all that rule.lark writes in quotes."""
+    """Return the words that can't be plain names: all that are quoted in rule.lark."""
     return _language().reserved
 
 
 def expected_tokens(text: str) -> frozenset[str]:
-    """The kinds of tokens that can follow this text; none behind an error in the same item.
+    """Return the kinds of tokens that can follow this text; none after an error in the same item.
 
     A kind is a terminal of rule.lark: `NAME`, `STRING`, or a keyword in capitals. Never raises.
     """
@@ -126,7 +126,7 @@ def expected_tokens(text: str) -> frozenset[str]:
 
 
 def keywords() -> Mapping[str, str]:
-    """The kind of each reserved word."""
+    """Return the kind of each reserved word."""
     return _language().automaton.words
 
 
@@ -148,7 +148,7 @@ class _Reading:
 
     @property
     def end(self) -> int:
-        """Where what was read ends."""
+        """The end of the last token."""
         return self.pieces[-1].span.end if self.pieces else 0
 
     def parsed(self) -> ParsedFile:
@@ -187,7 +187,7 @@ class _Reading:
                 return self._finish_without_unfinished()
 
     def _read(self) -> None:
-        """Reads up to the end, or the first error: `position` is where that is."""
+        """Read tokens up to the end or the first error; `position` is where it stopped."""
         text, scanners, states = self.text, self.language.scanners, self.stack.states
         between, words = self.language.automaton.between, self.language.automaton.words
         feed, pieces, touched = self.stack.feed, self.pieces, _TOUCHED.match
@@ -253,7 +253,7 @@ class _Reading:
             self.diagnostics.append(diagnostic)
 
     def _resume(self) -> bool:
-        """Go on at the next line that begins an item, if there is one."""
+        """Continue at the next line that begins an item; returns whether there is one."""
         if self.item_name is not None:
             self.lost.add(self.item_name.text)
         if len(self.pieces) < _HEADER_PIECES:
@@ -273,7 +273,7 @@ class _Reading:
         return False
 
     def _suppose_header(self) -> None:
-        """Put a header in the place of one that can't be read, for the sake of what follows."""
+        """Replace an unreadable first line by a made-up one, so that what follows can be parsed."""
         self.header_lost = True
         kind = self.pieces[0] if self.pieces else Piece("RULE", "rule", Span(0, 0))
         self.pieces[:] = [kind, Piece("NAME", "", Span(kind.span.end, kind.span.end))]
@@ -282,7 +282,7 @@ class _Reading:
             self.stack.feed(part)
 
     def _begin(self, keyword: Piece) -> bool:
-        """Begin an item: after a finished one, or in the place of one that can't be finished."""
+        """Begin an item, dropping one before it that is incomplete."""
         try:
             self.stack.feed(keyword)
         except (UnacceptableError, RefusedError):
@@ -293,7 +293,7 @@ class _Reading:
         return True
 
     def _takes(self, state: int, kind: str) -> bool:
-        """Whether a token can stand in this state with nothing to be done before."""
+        """Whether a state shifts this token without a reduction first."""
         return isinstance(self.language.automaton.actions[state].get(kind), int)
 
     def _finish(self) -> syntax.File | None:
@@ -301,7 +301,7 @@ class _Reading:
         return None if self.header_lost else file
 
     def _finish_without_unfinished(self) -> syntax.File | None:
-        """The file without the item that was being read when there was nothing to go on with."""
+        """Return the file without the last item, if that is incomplete."""
         try:
             return self._finish()
         except (UnacceptableError, RefusedError):
@@ -309,7 +309,7 @@ class _Reading:
             return self._finish()
 
     def _drop_unfinished(self) -> None:
-        """Take the stack back to where an item can begin, if anything was begun since."""
+        """Cut the stack back to where an item can begin."""
         states = self.stack.states
         for height in range(len(states), 0, -1):
             if any(self._takes(states[height - 1], item) for item in ("LET", "TEST")):
@@ -322,7 +322,7 @@ class _Reading:
         while comment := _COMMENT.search(self.text, position):
             piece = bisect_right(self.pieces, comment.start(), key=lambda read: read.span.start) - 1
             held = self.pieces[piece].span.end if piece >= 0 else 0
-            if comment.start() < held:  # a text that holds a `#`
+            if comment.start() < held:  # a string that contains `#`
                 position = held
             else:
                 found.append(self.language.builder.comment(comment))
@@ -351,7 +351,7 @@ def _past_bounds(file: syntax.File) -> list[Diagnostic]:
 
 
 def _declared_names(file: syntax.File) -> Iterator[syntax.Identifier]:
-    """The names that a file gives: its own, those of its items and of their columns."""
+    """Yield the names that a file declares: its own, and those of items and columns."""
     yield file.name
     nameless = (
         *(syntax.Use, syntax.Must, syntax.Otherwise),

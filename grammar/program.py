@@ -1,8 +1,8 @@
 """The checked program: every name resolved, every expression typed, nothing left to fail.
 
-Expressions keep the id and the span of the syntax they came from, so that explanation,
-coverage and diagnostics speak of the same places. Values in constants are carried as
-`types.py` says. Each expression gives a value of its type, or None for missing.
+Expressions keep the id and span of their syntax, so that explanation, coverage and diagnostics
+refer to the same places. `types.py` defines the representation of constants. Each expression yields
+a value of its type, or None if missing.
 
 Logic is three-valued; `Presence` is never missing.
 """
@@ -37,7 +37,7 @@ class Constant(Node):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Node):
-    """A field of the payment; within a history aggregate, of the historical record's payment."""
+    """A field of the payment; inside a history aggregate, of the historical record's payment."""
 
     path: tuple[str, ...]
 
@@ -52,10 +52,10 @@ class HeaderFact(Node):
 
 @dataclass(frozen=True, slots=True)
 class MetadataFact(Node):
-    """One metadata entry, missing when it is not of `type` (boolean, string, number of scale 6).
+    """One metadata entry; missing unless it is of `type` (boolean, string, number of scale 6).
 
-    `inner` are the keys that lead on from it, into objects within it. As the operand of `Presence`
-    its type is `Metadata`: there, whatever its type.
+    `inner` are the further keys, into nested objects. As the operand of `Presence` its type is
+    `Metadata`: a value of any type counts.
     """
 
     key: str
@@ -64,7 +64,7 @@ class MetadataFact(Node):
 
 @dataclass(frozen=True, slots=True)
 class ElementFact(Node):
-    """A field of the transaction that a `where` or a value is looking at."""
+    """A field of the transaction that a `where` or a value reads."""
 
     path: tuple[str, ...]
 
@@ -78,12 +78,12 @@ class DecisionFact(Node):
 
 @dataclass(frozen=True, slots=True)
 class ArrivalFact(Node):
-    """When a payment arrived: an instant that no author can name, by which streaks are ordered."""
+    """When a payment arrived. Authors can't name it; streaks are ordered by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelFact(Node):
-    """`label`: what is known of a historical record's payment by now."""
+    """`label`: what is known by now of a historical record's payment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class EventFact(Node):
 
 @dataclass(frozen=True, slots=True)
 class Score(Node):
-    """The rounded score that the response shows: a number of scale 2, or missing."""
+    """The rounded score, as in the response: a number of scale 2, or missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class LetValue(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableValue(Node):
-    """`@table[key].column`; missing when the key is missing or not there."""
+    """`@table[key].column`; missing if the key is missing or not in the table."""
 
     table: str
     key: Expression
@@ -143,7 +143,7 @@ class Compare(Node):
 
 @dataclass(frozen=True, slots=True)
 class Between(Node):
-    """Both ends in: `low <= value and value <= high`."""
+    """`low <= value and value <= high`."""
 
     value: Expression
     low: Expression
@@ -161,7 +161,7 @@ class OneOf(Node):
 
 @dataclass(frozen=True, slots=True)
 class InNetworks(Node):
-    """`ip in ["10.0.0.0/8", …]`: each network as (first address, prefix length of 128 bits)."""
+    """`ip in ["10.0.0.0/8", …]`; each network is (first address, prefix length of 128 bits)."""
 
     value: Expression
     networks: tuple[tuple[int, int], ...]
@@ -181,7 +181,7 @@ class InList(Node):
 class InEntry(Node):
     """`value in metadata["skus"]`: whether an element of that list equals the value.
 
-    Missing where the entry is no list. An element of another type than the value's is passed over.
+    Missing if the entry is not a list. Elements of other types are skipped.
     """
 
     value: Expression
@@ -191,7 +191,7 @@ class InEntry(Node):
 
 @dataclass(frozen=True, slots=True)
 class EntryCount(Node):
-    """`count(metadata["skus"])`: how many elements that list has, missing where it is no list."""
+    """`count(metadata["skus"])`: the list's length; missing if the entry is not a list."""
 
     entry: Expression
 
@@ -205,7 +205,7 @@ class TextTest(Node):
 
 @dataclass(frozen=True, slots=True)
 class Matches(Node):
-    """RE2, unanchored."""
+    """An RE2 pattern, found anywhere in the text."""
 
     value: Expression
     pattern: str
@@ -239,11 +239,11 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Curve(Node):
-    """What a signal adds by steps: the amount of the first bound that the value is below, the last
-    one beyond all of them, `absent` where the value is missing. Always a double.
+    """A signal's curve: the amount of the first bound that the value is below, the last amount
+    beyond all bounds, `absent` if the value is missing. Always a double.
 
-    The bounds ascend, in the value's kind; there is one amount more than bounds. `direction` is
-    what the author wrote, and the amounts keep to it.
+    The bounds ascend, in the value's type; there is one more amount than bounds. `direction` is as
+    declared, and the amounts keep to it.
     """
 
     value: Expression
@@ -272,12 +272,12 @@ class Fold(Node):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The records an aggregate over history looks at, grouped by a key.
+    """The records that an aggregate over history covers, grouped by a key.
 
-    `by`, `where` and `value` are read on the historical record: `Fact` is its payment,
-    `ElementFact` the transaction of a `transactions` series, `DecisionFact` what was decided,
-    `LabelFact` what is known, `EventFact` the data of an `events` series. `event` names the type of
-    an `events` series. A `LetValue` in them belongs to the program that holds the series.
+    `by`, `where` and `value` are evaluated on the historical record: `Fact` is its payment,
+    `ElementFact` the transaction of a `transactions` series, `DecisionFact` the decision,
+    `LabelFact` the label, `EventFact` the data of an `events` series. `event` names the type of an
+    `events` series. A `LetValue` in them refers to the program that holds the series.
     """
 
     collection: Literal["payments", "transactions", "events"]
@@ -303,19 +303,19 @@ AggregateFunction: TypeAlias = Literal[
     "streak",
     "decay",
 ]
-"""What may be asked of the records of history."""
+"""The functions of aggregates over history."""
 
 
 @dataclass(frozen=True, slots=True)
 class History(Node):
     """An aggregate over history.
 
-    `keys` are read on the current payment (or event) and select the group. They are the same
-    expressions as `series.by`, but for a metric read with keys of its own
+    `keys` are evaluated on the current payment (or event) and select the group. They equal
+    `series.by`, except for a metric that is read with keys of its own
     (`events.TYPE.METRIC[user.id]`). `over` is the window's length in microseconds, None for `age`,
-    `interval`, `since`, `first` and `streak`, which look at all of the history. `earlier` leaves
-    out the record that is being decided. `half_life`, in microseconds, is that of a `decay`, whose
-    `over` is as far back as anything weighs.
+    `interval`, `since`, `first` and `streak`, which cover all history. `earlier` excludes the
+    record being decided. `half_life` (µs) is that of a `decay`, whose `over` is the longest time
+    for which a record has any weight.
     """
 
     function: AggregateFunction
@@ -367,7 +367,8 @@ Expression: TypeAlias = (
 @dataclass(frozen=True, slots=True)
 class GivenValue:
     """`target` is a field of the payment or the event, a header, a metadata entry, a let or the
-    score; a number's constant has the scale it was written with."""
+    score; a number's constant has the scale it was written with.
+    """
 
     target: Fact | HeaderFact | MetadataFact | EventFact | LetValue | Score
     value: Constant
@@ -375,7 +376,7 @@ class GivenValue:
 
 @dataclass(frozen=True, slots=True)
 class GivenList:
-    """All entries of a list; addresses and networks as they were written."""
+    """All entries of a list; addresses and networks as written."""
 
     list: str
     entries: tuple[Constant, ...]
@@ -383,7 +384,7 @@ class GivenList:
 
 @dataclass(frozen=True, slots=True)
 class GivenRow:
-    """One column of a table's row; `key` as it was written."""
+    """One column of a table's row; `key` as written."""
 
     table: str
     key: str
@@ -401,7 +402,7 @@ class GivenFile:
 
 @dataclass(frozen=True, slots=True)
 class ExpectAction:
-    """`action` `default` means that no condition is met and the rule leaves it to the account."""
+    """`action` `default`: no condition is met, and the account's configuration decides."""
 
     span: Span
     action: Action | Literal["default"]
@@ -410,7 +411,7 @@ class ExpectAction:
 
 @dataclass(frozen=True, slots=True)
 class ExpectAlert:
-    """`monitor` None is any; `negated` expects that it is not raised."""
+    """`monitor` None means any; `negated` expects that it is not raised."""
 
     span: Span
     monitor: str | None
@@ -419,7 +420,7 @@ class ExpectAlert:
 
 @dataclass(frozen=True, slots=True)
 class ExpectValue:
-    """`value` is definitely true."""
+    """`value` must be definitely true."""
 
     span: Span
     value: Expression
@@ -431,7 +432,7 @@ Expected: TypeAlias = ExpectAction | ExpectAlert | ExpectValue
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Only what is given is there (docs/language.md, "Tests")."""
+    """Only the given values are present (docs/language.md, "Tests")."""
 
     span: Span
     title: str
@@ -444,7 +445,9 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """`source` names the definitions or event type it was taken from, whose text its spans mean."""
+    """`source` names the definitions or event type that the let comes from; its spans refer to that
+    text.
+    """
 
     name: str
     span: Span
@@ -454,7 +457,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class ListUse:
-    """A list the program reads: what its entries are."""
+    """A list that the program reads, and the type of its entries."""
 
     name: str
     type: Literal["string", "number", "ip"]
@@ -462,7 +465,7 @@ class ListUse:
 
 @dataclass(frozen=True, slots=True)
 class TableUse:
-    """A table the program reads: how it is looked up, and its columns by name."""
+    """A table that the program reads: how it is looked up, and its columns by name."""
 
     name: str
     by: Literal["value", "prefix", "network"]
@@ -481,8 +484,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What must hold of every payment: where `when` is definitely true, the action is never, or
-    always, one of `actions`. It decides nothing; see `engine/offline/prove`."""
+    """A property of every payment: where `when` is definitely true, the action is never, or always,
+    one of `actions`. It decides nothing; see `engine/offline/prove`.
+    """
 
     span: Span
     title: str | None
@@ -493,11 +497,11 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Conditions in order; `otherwise` None means the account's configuration decides.
+    """Conditions in order; `otherwise` None leaves the decision to the account's configuration.
 
-    `histories` are all the aggregates over history that conditions and lets hold, each once,
-    in the order in which a reader hands over their values. `lists`, `tables` and `lets` hold
-    what is read of definitions too; a let comes after those it uses.
+    `histories` are all aggregates over history in conditions and lets, each once, in the order in
+    which their values are passed in. `lists`, `tables` and `lets` include what is read of
+    definitions; a let comes after those it uses.
     """
 
     name: str
@@ -524,7 +528,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Scorecard:
-    """logit(score) = logit(baseline) + the sum of `adds` of the signals whose `when` is met."""
+    """logit(score) = logit(baseline) + the sum of `adds` of all signals whose `when` is met."""
 
     name: str
     title: str | None
@@ -553,7 +557,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """Raises an alert when `when` goes from not met to met, once per `by` key and `every` µs."""
+    """Raises an alert when `when` becomes true, once per `by` key and `every` µs."""
 
     id: int
     span: Span
@@ -566,8 +570,9 @@ class Monitor:
 
 @dataclass(frozen=True, slots=True)
 class EventLabel:
-    """Where `when` is definitely true, what an event says of the payment whose id is `payment`:
-    None takes back what one of its type said before."""
+    """Labels the payment whose id is `payment` if `when` is definitely true; a `label` of None
+    removes the one that an event of this type set before.
+    """
 
     span: Span
     label: Literal["fraud", "legitimate", "unsure"] | None
@@ -577,7 +582,7 @@ class EventLabel:
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """Of `labels` the first one counts whose condition is met."""
+    """Of `labels`, the first whose condition is met applies."""
 
     name: str
     title: str | None

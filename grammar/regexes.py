@@ -1,4 +1,4 @@
-"""Regular expressions: RE2 syntax and its linear time, with a bound on memory."""
+"""Regular expressions: RE2 syntax and linear time, with a memory bound."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import re2  # type: ignore[import-untyped]
 
 MAX_MEMORY = 1 << 20
 MAX_SIZE = 250_000
-"""The instructions of all the patterns of a file: a few megabytes, and a fraction of a second."""
+"""The most instructions of all patterns of a file: a few megabytes, and a fraction of a second."""
 _SHORT = 256
 _RECENT = 64
-"""How many texts of up to `_SHORT` characters a test remembers: a payment asks the same several
-times."""
+"""The number of texts of up to `_SHORT` characters whose results a test caches: a payment tests the
+same few repeatedly.
+"""
 
 
 class RegexError(ValueError):
@@ -23,9 +24,9 @@ class RegexError(ValueError):
 
 @lru_cache(maxsize=512)
 def compile_regex(pattern: str, ignore_case: bool) -> Any:
-    """The compiled pattern; `.search(text)` is its test, `.programsize` its instructions.
+    """Compile a pattern; `.search(text)` tests it, `.programsize` is its number of instructions.
 
-    Raises RegexError for a pattern that RE2 doesn't take.
+    Raises RegexError for a pattern that RE2 doesn't accept.
     """
     options = re2.Options()
     options.log_errors = False
@@ -40,15 +41,15 @@ def compile_regex(pattern: str, ignore_case: bool) -> Any:
 
 
 TEST_OF = "test_of"
-"""The attribute of a test that has what it was made of."""
+"""The attribute of a test that holds its pattern and whether it ignores case."""
 
 
 def regex_test(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
-    """Whether the pattern is found in a text. Raises as `compile_regex`."""
+    """Return a function that tells whether the pattern occurs in a text. Raises as `compile_regex`."""
     search = compile_regex(pattern, ignore_case).search
 
     def is_found(text: str) -> bool:
-        # In bytes, as the library works out the places of a text's characters for what it finds.
+        # As bytes: for text, the library also computes character positions, which takes longer.
         return search(text.encode()) is not None
 
     recent = lru_cache(maxsize=_RECENT)(is_found)

@@ -1,7 +1,7 @@
-"""Diagnostics for a person (plain or coloured), for a program (JSON), for a code host (SARIF).
+"""Render diagnostics for people (plain or coloured), as JSON, and as SARIF for code hosts.
 
-The form for a person is docs/language.md, "Diagnostics": place, severity and code, the message; the
-line of the source; the span underlined, with the help behind it.
+docs/language.md, "Diagnostics", defines the form for people: place, severity and code, message; the
+source line; the span underlined, with the help after it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COLOURS: Final[dict[Style, str]] = {
 
 
 class Position(NamedTuple):
-    """A place in a file as people count: lines and characters from 1."""
+    """A position in a file; lines and characters count from 1."""
 
     line: int
     column: int
@@ -46,7 +46,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's name and text, with where its lines begin."""
+    """A file's name and text, and the offsets of its lines."""
 
     name: str
     text: str
@@ -69,21 +69,21 @@ class Source:
 
 
 def as_text(source: Source, diagnostics: Sequence[Diagnostic], width: int = MAX_CELLS) -> str:
-    """A page of diagnostics as plain text, then how many more there are.
+    """Return a page of diagnostics as plain text, then how many more there are.
 
-    Of a line longer than `width` cells, what is around the place is shown.
+    Of a line longer than `width` cells, only the part around the place is shown.
     """
     return "".join(text for _, text in _page(source, diagnostics, width))
 
 
 def as_rich(source: Source, diagnostics: Sequence[Diagnostic], width: int = MAX_CELLS) -> Text:
-    """The same page in colours; its plain text is that of `as_text`."""
+    """Return the same page in colours; its plain text equals `as_text`."""
     page = _page(source, diagnostics, width)
     return Text.assemble(*((text, _COLOURS[style]) for style, text in page))
 
 
 def as_json(source: Source, diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    """Each diagnostic as an object; lines and characters count from 1, the end is exclusive."""
+    """Return each diagnostic as an object; lines and characters count from 1, the end is exclusive."""
     objects = []
     for diagnostic in diagnostics:
         start, end = (source.position(offset) for offset in diagnostic.span)
@@ -121,7 +121,7 @@ def _json_fix(source: Source, fix: Fix) -> dict[str, Any]:
 
 
 def as_sarif(found: Iterable[tuple[Source, Sequence[Diagnostic]]]) -> dict[str, Any]:
-    """A SARIF 2.1.0 log of one run over any number of files."""
+    """Return a SARIF 2.1.0 log of one run over any number of files."""
     results = [
         _sarif_result(source, diagnostic) for source, found_in in found for diagnostic in found_in
     ]
@@ -214,7 +214,7 @@ def _show(source: Source, diagnostic: Diagnostic, width: int) -> Iterator[tuple[
 
 
 def _excerpt(line: str, span: Span, width: int) -> tuple[str, int, int]:
-    """What is shown of a line, and how many cells are before the carets and under them."""
+    """Return the shown part of a line, and the number of cells before and under the carets."""
     first, last = min(span.start, len(line)), min(span.end, len(line))
     left, right = _window(line, first, width)
     shown = [_showable(character) for character in line[left:right]]
@@ -225,7 +225,7 @@ def _excerpt(line: str, span: Span, width: int) -> tuple[str, int, int]:
 
 
 def _window(line: str, first: int, width: int) -> tuple[int, int]:
-    """The part of a line that is shown: all of it, or what is around character `first`."""
+    """Return the shown part of a line: all of it, or the part around character `first`."""
     if len(line) <= width and _cells(_showable(line)) <= width:
         return 0, len(line)
     left, before = first, 0
@@ -244,7 +244,7 @@ def _cells(text: str) -> int:
 
 
 def _showable(text: str) -> str:
-    """Text that can't move the cursor or turn the direction of writing."""
+    """Replace characters that could move the cursor or reverse the writing direction."""
     return "".join(
         _TAB
         if character == "\t"

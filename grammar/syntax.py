@@ -1,8 +1,8 @@
-"""What a file says: frozen nodes, each with its id and span.
+"""The syntax tree: frozen nodes, each with its id and span.
 
-Ids are unique in a file and count up in the order the parser builds the nodes; spans are
-half-open character offsets into the text. Nothing here is looked up or typed: that is the
-checker's work (`program.py` holds what comes out of it).
+Ids are unique in a file, in the order in which the parser makes the nodes; spans are half-open
+character offsets into the text. Names are not resolved and types not checked here: the checker does
+that (`program.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Identifier(Node):
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """A number as written, `10.00`; its sign is a `Negate` around it."""
+    """A number as written, `10.00`; a sign is a `Negate` around it."""
 
     text: str
 
@@ -92,7 +92,7 @@ class Subscript(Node):
 
 @dataclass(frozen=True, slots=True)
 class ListName(Node):
-    """`@name`: a list or table that the account keeps."""
+    """`@name`: a list or table of the account."""
 
     name: str
 
@@ -179,8 +179,8 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """`name([earlier] arguments [of records] [by keys] [over length]
-    [half life length] [where filter])`.
+    """`name([earlier] arguments [of records] [by keys] [over length] [half life length] [where
+    filter])`.
 
     A function or an aggregate; `earlier` is the word itself.
     """
@@ -314,7 +314,7 @@ class Curve(Node):
 
 @dataclass(frozen=True, slots=True)
 class Signal(Node):
-    """`adds` is a curve only without a `when`."""
+    """`adds` may be a curve only without a `when`."""
 
     name: Identifier
     title: Text | None
@@ -400,7 +400,7 @@ class ExpectAlert(Node):
 
 @dataclass(frozen=True, slots=True)
 class ExpectValue(Node):
-    """`expect EXPR`: a comparison such as `score >= 0.8`, definitely true."""
+    """`expect EXPR`, such as `score >= 0.8`, which must be definitely true."""
 
     value: Expression
 
@@ -432,14 +432,14 @@ Item: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Comment(Node):
-    """`# …` up to the end of its line, without the mark."""
+    """`# …` to the end of its line, without the mark."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class File(Node):
-    """One file: what it declares, its items in the order written, its comments."""
+    """One file: its declaration, its items in order, its comments."""
 
     kind: Literal["rule", "scorecard", "event", "definitions"]
     name: Identifier

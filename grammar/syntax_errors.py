@@ -1,7 +1,7 @@
-"""The words of every syntax error, one function a message.
+"""The messages of syntax errors, one function each.
 
-Each takes the place and what the author wrote, and gives the diagnostic: a stable code, what is
-wrong in one line, and the fix where one is known.
+Each takes the place and what the author wrote, and returns the diagnostic: a stable code, the
+problem in one line, and the fix if there is one.
 """
 
 from __future__ import annotations
@@ -396,7 +396,7 @@ def double_equals(span: Span, keyword: str) -> Diagnostic:
 def unknown_operator(
     span: Span, found: str, instead: str | None, written: str | None, *, is_same: bool
 ) -> Diagnostic:
-    """`written` is `instead` with the spaces that keep it apart from its neighbours."""
+    """`written` is `instead` with the spaces that it needs."""
     return _error(
         "unknown-operator",
         span,
@@ -463,7 +463,7 @@ def foreign_word(span: Span, found: str, instead: str) -> Diagnostic:
 
 
 def wrong_quotes(span: Span, found: str, inside: str | None) -> Diagnostic:
-    """`inside` is what stands between the quotes, None when they aren't closed."""
+    """`inside` is the text between the quotes, None if they aren't closed."""
     plain = inside is not None and not set(inside) & {'"', "\\"}
     return _error(
         "wrong-quotes",

@@ -1,8 +1,8 @@
-"""The types of the language. Every one also has *missing*: no type says that a value is there.
+"""The types of the language. Each also has the value *missing*: no type guarantees presence.
 
-How a value of a type is carried, in constants, facts and generated code:
+The representation of values, in constants, facts and generated code:
 
-| type | carried as |
+| type | represented as |
 |---|---|
 | boolean | `bool` |
 | number with a scale | `int`, the value times 10 ** scale, below 10 ** 38 in size |
@@ -32,9 +32,9 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A decimal with `scale` places, or an IEEE double when `scale` is None.
+    """A decimal with `scale` places, or an IEEE double if `scale` is None.
 
-    `low` and `high` bound every value that can occur, both ends in; None is no bound.
+    `low` and `high` are inclusive bounds of all possible values; None is no bound.
     """
 
     scale: int | None
@@ -66,7 +66,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A group of fields (`device`), good for `is missing` and `is present` only."""
+    """A group of fields (`device`), usable with `is missing` and `is present` only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The form of a vocabulary: which names a file may use, of which types, with which words.
+"""The form of a vocabulary: the names that a file may use, with types and descriptions.
 
-The content is handed in by the engine, which derives it from the payment's own types.
+The engine supplies the contents, which it derives from the payment's own types.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from tollkeeper.grammar.types import Type
 class Field:
     """A name that a file can use.
 
-    `path` is the name as written, split at its dots. `access` is the chain of attributes that
-    reaches the value from the facts (or from the element, for a transaction's field), each of which
-    may be None. A `required` field is there whenever the record that it belongs to is. `refuses`
-    says in words why a value (carried as `types.py` says) never arrives, None of one that may; it
-    is None without such rules.
+    `path` is the name, split at its dots. `access` is the chain of attributes from the facts to the
+    value (for a transaction's field, from the element); each may be None. A `required` field is
+    present whenever its record is. `refuses` returns, in words, why a value (represented as in
+    `types.py`) never occurs, or None if it may; it is None without such rules.
     """
 
     path: tuple[str, ...]
@@ -35,8 +34,8 @@ class Field:
 class Vocabulary:
     """Fields by dotted name.
 
-    `payment`: what a bare name means in a rule. `transaction`: the fields of an element of
-    `transactions`. `decision`: what a historical record has besides, under `decision.`.
+    `payment`: bare names in a rule. `transaction`: the fields of an element of `transactions`.
+    `decision`: the fields of a historical record under `decision.`.
     """
 
     payment: Mapping[str, Field]
@@ -45,6 +44,6 @@ class Vocabulary:
 
 
 def is_always_there(fields: Mapping[str, Field], path: tuple[str, ...]) -> bool:
-    """Whether a field is never missing: it is required, and so is each record around it."""
+    """Whether a field is never missing: it and each record around it are required."""
     names = (".".join(path[:length]) for length in range(1, len(path) + 1))
     return all(name in fields and fields[name].required for name in names)

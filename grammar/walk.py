@@ -1,4 +1,4 @@
-"""Ways over checked expressions: their parts, and their move to another program."""
+"""Traverse checked expressions, and move them to another program."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PARTS: Mapping[Any, tuple[str, ...]] = {
 
 
 def _fields_of_parts(kind: Any) -> tuple[str, ...]:
-    """The fields that hold expressions."""
+    """Return the names of the fields that hold expressions."""
     held = ("Expression", "Constant", "Series")
     return tuple(field.name for field in fields(kind) if any(h in str(field.type) for h in held))
 
 
 def _reader(kind: Any) -> Callable[[Any], tuple[Expression, ...]]:
-    """What gives the direct parts of an expression of a kind; it is asked for all of a file."""
+    """Return the function that reads the direct parts of expressions of a type."""
     names = _fields_of_parts(kind)
     types = {field.name: str(field.type) for field in fields(kind)}
     if not names:
@@ -63,12 +63,12 @@ _LEAVES = frozenset(kind for kind in PARTS if not _fields_of_parts(kind))
 
 
 def children(node: Node | Series) -> tuple[Expression, ...]:
-    """The direct parts of an expression, in the order of its fields."""
+    """Return the direct parts of an expression, in the order of its fields."""
     return _READERS[type(node)](node)
 
 
 def parts(node: Expression) -> Iterator[Expression]:
-    """The expression and everything in it; what a let holds is not part of it."""
+    """Yield the expression and everything in it; a let's value is not part of its use."""
     waiting = [node]
     while waiting:
         part = waiting.pop()
@@ -77,7 +77,9 @@ def parts(node: Expression) -> Iterator[Expression]:
 
 
 def compounds(node: Expression) -> Iterator[Expression]:
-    """Those of `parts` that have parts: the least of them, most are names and constants."""
+    """Yield those of `parts` that have parts themselves: a minority, as most are names and
+    constants.
+    """
     waiting = [node]
     while waiting:
         part = waiting.pop()
@@ -87,8 +89,8 @@ def compounds(node: Expression) -> Iterator[Expression]:
 
 
 def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
-    """The expressions of conditions, signals, monitors and lets, and whether the program's own text
-    has them.
+    """Yield the expressions of conditions, signals, monitors and lets, and whether each is in the
+    program's own text.
     """
     match program:
         case Rule():
@@ -109,7 +111,7 @@ def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
 
 
 def move_expression(part: _Part, ids: int, lets: tuple[int, ...]) -> _Part:
-    """The expression in another program: ids grow by `ids`, let *i* becomes `lets[i]`."""
+    """Move an expression to another program: ids grow by `ids`, let *i* becomes `lets[i]`."""
 
     def move(value: Any) -> Any:
         if isinstance(value, tuple) and not hasattr(value, "_fields"):

@@ -1,4 +1,4 @@
-"""How types and names are spoken of, and what an author may have meant."""
+"""Types and names in words, and guesses at what an author meant."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KINDS: dict[type, str] = {
 
 
 def kind_of(of: t.Type) -> str:
-    """The kind of a type in the author's words."""
+    """Return the kind of a type in the author's terms."""
     return _KINDS[type(of)]
 
 
 _MAX_CHOICES = 12
-"""A longer choice is a list of codes, which nobody reads through."""
+"""Longer choices are lists of codes, which nobody reads in full."""
 
 _TYPES: dict[type, str] = {
     t.Boolean: "boolean",
@@ -44,7 +44,7 @@ _TYPES: dict[type, str] = {
 
 
 def type_in_words(of: t.Type) -> str:
-    """A type as the reference shows it, with its bounds or its choices."""
+    """Return a type as the reference shows it, with its bounds or choices."""
     match of:
         case t.Number(low=None, high=None):
             return "number"
@@ -66,10 +66,10 @@ _LONGEST = 64
 
 
 def meant(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` was most likely meant to be, without regard to case.
+    """Return the candidate that `word` was most likely meant to be, ignoring case.
 
-    Comparing two words takes time with the square of their length: long ones are left alone, and
-    of very many candidates all but the first.
+    Comparing two words takes quadratic time, so long words are skipped, and only the first of very
+    many candidates are tried.
     """
     if len(word) > _LONGEST:
         return None
@@ -80,12 +80,12 @@ def meant(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
-    """The help that names the likely candidate, or None."""
+    """Return the help that names the likely candidate, or None."""
     likely = meant(word, candidates)
     return f"did you mean `{likely}`?" if likely is not None else None
 
 
 def listed(words: Iterable[str]) -> str:
-    """`a`, `b` or `c`, each in backticks."""
+    """Return `a`, `b` or `c`, each in backticks."""
     quoted = [f"`{word}`" for word in words]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -1,4 +1,4 @@
-"""The checker: what a file says -> the checked program, with all that is to be said about it."""
+"""The checker: turns a parsed file into a checked program, with all diagnostics."""
 
 from tollkeeper.grammar.checker.files import CheckOutcome, check
 from tollkeeper.grammar.checker.scope import KnownNames

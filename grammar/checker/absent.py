@@ -1,4 +1,4 @@
-"""What a condition needs to be there, and says is missing."""
+"""Conditions that need a field's value and also require that it is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 def absent(
     work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let], needed: NeededFields
 ) -> Iterator[Diagnostic]:
-    """The `and`s among the parts that say of one thing that it is missing, and read it."""
+    """Warn of each `and` with an operand that says a field is missing and another that needs it."""
     for part in inner:
         if not isinstance(part, p.And):
             continue

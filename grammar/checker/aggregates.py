@@ -1,4 +1,4 @@
-"""Aggregates: over the current payment's transactions, and over history."""
+"""Check aggregates: over the current payment's transactions, and over history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollkeeper.grammar.words import kind_of
 CollectionName: TypeAlias = Literal["payments", "transactions", "events"]
 
 BUILT_IN_EVENT = "payment"
-"""The event type whose monitors look at each payment once it is decided."""
+"""The event type whose monitors run on each payment after it is decided."""
 MAX_WINDOW = 90 * 86_400_000_000
 MAX_STREAK = 100
 MAX_HALF_LIFE = 30 * 86_400_000_000
@@ -37,7 +37,7 @@ _ALLOWED: dict[str, tuple[type, ...]] = {
 
 
 def is_aggregate(node: s.Call) -> bool:
-    """`min(transactions.duration)` is one, `min(a, b)` is a function."""
+    """Whether a call is an aggregate: `min(transactions.duration)` is one, `min(a, b)` a function."""
     name = node.name.text
     if name not in AGGREGATES:
         return False
@@ -47,7 +47,9 @@ def is_aggregate(node: s.Call) -> bool:
 
 
 def is_of_entry(node: s.Call) -> bool:
-    """Whether it looks at a list in metadata: `count(metadata["a"])`, `any(metadata["a"] == "b")`."""
+    """Whether the argument is a list in metadata: `count(metadata["a"])`, `any(metadata["a"] ==
+    "b")`.
+    """
     if len(node.arguments) != 1 or not _is_bare(node):
         return False
     argument = node.arguments[0]
@@ -67,7 +69,7 @@ def _starts_with_metadata(node: s.Expression) -> bool:
 
 
 def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
-    """An aggregate's value: over history when it has `by` or `over`, or can't do without."""
+    """Check an aggregate. It is over history if it has `by` or `over`, or needs them."""
     known = AGGREGATES[node.name.text]
     if is_of_entry(node):
         return membership.of_entry(work, scope, node, infer)
@@ -100,7 +102,7 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
 
 
 def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
-    """The collection that the argument is written from."""
+    """Find the collection from which the argument reads."""
     argument = node.arguments[0]
     roots = list(dict.fromkeys(_roots(argument)))
     if len(roots) != 1:
@@ -122,7 +124,7 @@ def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | 
 
 
 def _collection_of(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
-    """The collection behind `of`."""
+    """Find the collection named after `of`."""
     assert node.of is not None
     wanted = _collections_in(work)
     if node.of.text not in wanted:
@@ -169,7 +171,7 @@ def _fold(
 def _value_and_where(
     work: Work, scope: Scope, node: s.Call, known: Aggregate, infer: Infer
 ) -> tuple[p.Expression | None, p.Expression | None, bool]:
-    """The value, the `where`, and whether both are as they should be."""
+    """Check the value and the `where`. Returns both, and whether they are valid."""
     value = where = None
     whole = True
     if known.value is not None:
@@ -235,7 +237,7 @@ def _history(
 
 
 def _decay(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
-    """`decay(count of payments …)`, or of the total of an expression."""
+    """Check `decay(count of payments …)` and `decay(sum …)`."""
     known = AGGREGATES["decay"]
     match node.arguments[0]:
         case s.Name(text="count"):
@@ -292,13 +294,13 @@ def _decay(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression
 
 
 def _is_bare(node: s.Call) -> bool:
-    """Whether a call has an argument alone."""
+    """Whether a call has an argument and no clauses."""
     lengths = node.over is not None or node.half_life is not None
     return not (node.by or lengths or node.where or node.of or node.earlier)
 
 
 def _window_length(work: Work, node: s.Call, known: Aggregate) -> tuple[int | None, bool]:
-    """The window's length, and whether it is as the aggregate wants it."""
+    """Return the window's length, and whether the aggregate allows it."""
     if "window" not in known.over:
         if node.over is not None:
             work.report(say.takes_no_over(node.over.span, known.name))
@@ -344,7 +346,7 @@ def _result(known: Aggregate, value: p.Expression | None) -> t.Type:
 
 
 def _floor(value: p.Expression | None) -> Decimal | None:
-    """0 where no value is below it: a total or mean isn't either."""
+    """Return 0 if no value is below 0, since then no sum or mean is either."""
     kind = value.type if value is not None else None
     if isinstance(kind, t.Number) and kind.low is not None and kind.low >= 0:
         return Decimal(0)

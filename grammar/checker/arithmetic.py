@@ -1,4 +1,6 @@
-"""Arithmetic on numbers, instants and durations (docs/language.md, "Types and missing values")."""
+"""Check arithmetic on numbers, instants and durations (docs/language.md, "Types and missing
+values").
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tollkeeper.grammar.words import kind_of
 def arithmetic(
     work: Work, node: s.Arithmetic, left: p.Expression | None, right: p.Expression | None
 ) -> p.Expression | None:
-    """The sum, difference, product or quotient of two values."""
+    """Check a sum, difference, product or quotient."""
     if left is None or right is None:
         return None
     if isinstance(left.type, t.Number) and isinstance(right.type, t.Number):
@@ -33,7 +35,7 @@ def arithmetic(
 
 
 def negate(work: Work, node: s.Negate, operand: p.Expression | None) -> p.Expression | None:
-    """The value with the other sign."""
+    """Check a negative sign."""
     match operand:
         case None:
             return None

@@ -1,4 +1,4 @@
-"""Calls of the functions in `functions.py`."""
+"""Check calls of the functions in `functions.py`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _AMOUNT_SCALE = 12
 
 
 def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
-    """A function's value."""
+    """Check a function call."""
     name = node.name.text
     function = FUNCTIONS.get(name)
     if function is None:
@@ -64,7 +64,7 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
 
 
 def _parameters(function: Function, count: int) -> tuple[Parameter, ...] | None:
-    """The parameter of each argument, or None when they are too few or too many."""
+    """Return the parameter for each argument; None if there are too few or too many arguments."""
     known = function.parameters
     least = sum(not parameter.optional for parameter in known)
     if count < least or (count > len(known) and not known[-1].repeated):
@@ -112,7 +112,7 @@ def _preferred_type(allowed: tuple[type, ...]) -> t.Type:
 def _alike(
     work: Work, scope: Scope, node: s.Call, parameters: tuple[Parameter, ...], infer: Infer
 ) -> tuple[p.Expression, ...] | None:
-    """Arguments of one kind: literals and metadata take it from the others."""
+    """Check arguments that must be of one type; literals and metadata take it from the others."""
     written = [argument for argument in node.arguments if not literals.is_literal(argument)]
     typed: dict[int, p.Expression | None] = {}
     for argument in written or node.arguments:
@@ -160,7 +160,7 @@ def _kind_of_literals(work: Work, node: s.Call, takes: FunctionKind) -> t.Type:
 
 
 def _loose(kind: t.Type) -> t.Type:
-    """The kind without its choices: `coalesce(method.card.network, "none")` may add one."""
+    """Return the type without its choices: `coalesce(method.card.network, "none")` may add one."""
     return t.String() if isinstance(kind, t.String) else kind
 
 
@@ -253,7 +253,7 @@ def _widest(arguments: tuple[p.Expression, ...]) -> t.Type:
 
 
 def _choices(texts: list[p.Expression]) -> t.String:
-    """The set that the value is one of, when each argument has one."""
+    """Return the string type with all arguments' choices, if each has some."""
     found: dict[str, None] = {}
     for text in texts:
         if isinstance(text, p.Constant):

@@ -1,4 +1,6 @@
-"""Characters in strings that aren't what they seem: invisible, bidirectional, of mixed scripts."""
+"""Warn of characters in strings that mislead a reader: invisible, bidirectional, or of mixed
+scripts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def odd_characters(file: s.File, text: str) -> Iterator[Diagnostic]:
-    """The warnings of the strings of a file; an escape written out says that it is meant."""
+    """Warn of misleading characters in a file's strings; an escape sequence is taken as intended."""
     if text.isascii():
         return
     waiting: list[Any] = [file]

@@ -1,4 +1,4 @@
-"""Comparisons that are the same for every value."""
+"""Warn of comparisons with the same result for every value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 def always_the_same(
     work: Work, inner: Iterable[p.Expression], numbers: Numbers
 ) -> Iterator[Diagnostic]:
-    """The warnings of the comparisons among the parts of an expression."""
+    """Warn of such comparisons among the parts of an expression."""
     for part in inner:
         match part:
             case p.Compare() if _is_missing(part.left) or _is_missing(part.right):
@@ -47,7 +47,7 @@ def always_the_same(
 
 
 def _of_range(work: Work, node: p.Compare, *, always: bool) -> Diagnostic:
-    """What to say of a comparison that the range of its left side settles."""
+    """Warn of a comparison whose result follows from the range of its left side."""
     kind = node.left.type
     if isinstance(kind, t.Number) and isinstance(node.right, p.Constant):
         low, high = kind.low, kind.high
@@ -57,7 +57,7 @@ def _of_range(work: Work, node: p.Compare, *, always: bool) -> Diagnostic:
 
 
 def _too_fine(node: p.Compare) -> int | None:
-    """The decimals that a field or score has, when a constant has more."""
+    """Return the decimals of a field or score if the constant has more."""
     left, right = node.left, node.right
     if not isinstance(left, p.Fact | p.Score) or not isinstance(right, p.Constant):
         return None
@@ -79,7 +79,7 @@ def _downwards(work: Work, node: p.Between) -> Diagnostic:
 
 
 def _is_missing(node: p.Expression) -> bool:
-    """Whether a value is missing whatever the payment: it divides by zero."""
+    """Whether a value is always missing, because it divides by zero."""
     match node:
         case p.Arithmetic(operator="/", right=p.Constant(value=0)):
             return True
@@ -97,7 +97,7 @@ def _is_with_itself(node: p.Compare, numbers: Numbers) -> bool:
 
 
 def _compare_ranges(operator: str, left: t.Type, right: t.Type) -> bool | None:
-    """How all numbers of two ranges compare, None when it depends."""
+    """Return the result of comparing any two numbers of two ranges; None if it varies."""
     if not isinstance(left, t.Number) or not isinstance(right, t.Number):
         return None
     match operator:
@@ -116,7 +116,9 @@ def _compare_ranges(operator: str, left: t.Type, right: t.Type) -> bool | None:
 
 
 def _is_below(left: t.Number, right: t.Number, *, strictly: bool) -> bool | None:
-    """Whether every number of `left` is below (or at) every one of `right`, or none is."""
+    """Whether every number of `left` is below (or equal to) every number of `right`; False if none
+    is, None if it varies.
+    """
     if _at_most(left.high, right.low, strictly=strictly):
         return True
     return False if _at_most(right.high, left.low, strictly=not strictly) else None

@@ -1,4 +1,4 @@
-"""Aggregates over history that the payment itself is part of, compared as if it were not."""
+"""Warn of tests that forget that an aggregate over history includes the current payment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ _OF_EXTREMES = {
 def counts_itself(
     work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let], numbers: Numbers
 ) -> Iterator[Diagnostic]:
-    """The comparisons among the parts that are the same for every payment, as it counts itself."""
+    """Warn of comparisons with the same result for every payment, because the aggregate counts it
+    too.
+    """
     for part in inner:
         if not isinstance(part, p.Compare):
             continue
@@ -44,7 +46,7 @@ def counts_itself(
 
 
 def _history(node: p.Expression, lets: Sequence[p.Let]) -> tuple[p.History | None, p.Let | None]:
-    """The aggregate that a value is, and the let that names it."""
+    """Return the aggregate that an expression or the let behind it is, with that let."""
     let = None
     while isinstance(node, p.LetValue):
         let = lets[node.index]
@@ -66,13 +68,13 @@ def _holds_itself(history: p.History, numbers: Numbers) -> bool:
 def _outcome(
     operator: str, history: p.History, other: p.Expression, numbers: Numbers
 ) -> bool | None:
-    """Whether the comparison is always true or never, None when it depends."""
+    """Return the comparison's constant result; None if it varies."""
     if history.function == "count" and isinstance(other, p.Constant):
         return _of_count(operator, other)
     value = history.series.value
     if value is None or numbers.of(value) != numbers.of(other):
         return None
-    # Read from the other side: `amount > max(…)` is `max(…) < amount`.
+    # Swap the sides: `amount > max(…)` is `max(…) < amount`.
     return _OF_EXTREMES.get((history.function, _FLIPPED[operator]))
 
 

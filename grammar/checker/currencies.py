@@ -1,4 +1,4 @@
-"""Amounts that are compared or added up with nothing said of their currency."""
+"""Warn of amounts that are compared or added up without regard to their currency."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUMMING = ("sum", "decay", "avg", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What a let has to do with money, those it uses included."""
+    """What a let does with money, directly or through the lets it uses."""
 
     is_amount: bool
     is_number: bool
@@ -27,7 +27,7 @@ class Money:
 
 
 def of_lets(lets: Sequence[p.Let]) -> tuple[Money, ...]:
-    """What each let has to do with money; a let uses only those above."""
+    """Find this for each let; a let uses only those above it."""
     found: list[Money] = []
     for let in lets:
         place, reads_currency = _read(let.value, found)
@@ -41,10 +41,10 @@ def of_lets(lets: Sequence[p.Let]) -> tuple[Money, ...]:
 def compared_amounts(
     conditions: Iterable[p.Expression], lets: Sequence[Money], program: p.Program
 ) -> Iterator[Diagnostic]:
-    """The amounts that conditions compare with a number, unless they read the currency.
+    """Warn of conditions that compare an amount with a number and don't read the currency.
 
-    What a let compares is the condition's own; the place is where the condition names it. A
-    condition of a rule that is met by other currencies guards those after it.
+    A comparison in a let counts where the condition names the let. A rule's condition that is met
+    by all but some currencies guards the conditions after it.
     """
     for root in conditions:
         place, reads_currency = _read(root, lets)
@@ -55,12 +55,13 @@ def compared_amounts(
 
 
 def _leaves_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
-    """Whether a condition is met whenever the currency is none of some."""
+    """Whether a condition is met whenever the currency is not one of some."""
     waiting, followed = [root], set[int]()
     while waiting:
         match waiting.pop():
             case p.LetValue(index=index):
-                # Lets that use one let twice would double the work with each of them.
+                # Follow each let once: lets that use the one before twice would double the work
+                # each time.
                 if index not in followed:
                     followed.add(index)
                     waiting.append(lets[index].value)
@@ -79,7 +80,7 @@ def _leaves_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
 
 
 def _is_of_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
-    """Whether what is said holds of some currencies only, and of all their payments."""
+    """Whether an expression is true exactly for some currencies."""
     while isinstance(root, p.LetValue):
         root = lets[root.index].value
     match root:
@@ -92,7 +93,9 @@ def _is_of_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
 
 
 def _read(root: p.Expression, lets: Sequence[Money]) -> tuple[Span | None, bool]:
-    """The first place that compares an amount with a number, and whether the currency is read."""
+    """Return the first place that compares an amount with a number, and whether the currency is
+    read.
+    """
     place: Span | None = None
     reads_currency = False
     waiting = [root]
@@ -111,7 +114,7 @@ def _read(root: p.Expression, lets: Sequence[Money]) -> tuple[Span | None, bool]
 
 
 def summed_amounts(inner: Iterable[p.Expression], lets: Sequence[Money]) -> Iterator[Diagnostic]:
-    """The aggregates over amounts, among the parts of an expression, that mix currencies."""
+    """Warn of aggregates over amounts that mix currencies, among the parts of an expression."""
     for part in inner:
         if isinstance(part, p.History) and part.function in _SUMMING:
             series = part.series
@@ -156,7 +159,7 @@ def _is_amount(node: p.Expression | None, lets: Sequence[Money]) -> bool:
 
 
 def _is_number(node: p.Expression, lets: Sequence[Money]) -> bool:
-    """Whether a value is written as a number other than 0, which is the same in any currency."""
+    """Whether a value is a literal number other than 0; 0 is the same in any currency."""
     if isinstance(node, p.LetValue):
         return lets[node.index].is_number
     return isinstance(node, p.Constant) and node.value != 0

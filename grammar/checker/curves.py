@@ -1,4 +1,4 @@
-"""What a signal adds by steps: bounds that ascend, and amounts that keep to a direction."""
+"""Check a signal's curve: its bounds ascend, and its amounts rise or fall as declared."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tollkeeper.grammar.words import kind_of
 
 MAX_CURVES = 40
 MAX_STEPS = 12
-"""The last one, beyond all bounds, is one of them."""
+"""Including the last step, which is beyond all bounds."""
 
 
 def curve(work: Work, scope: Scope, node: s.Curve) -> p.Curve | None:
-    """A curve, or None when it has errors."""
+    """Check a curve; None if it has errors."""
     steps = len(node.steps) + 1
     if steps > MAX_STEPS:
         work.report(say.curve_too_long(node.span, steps, MAX_STEPS))

@@ -1,4 +1,4 @@
-"""Lists, tables, lets and `use`: what a file has before its own statements."""
+"""Check declarations: lists, tables, lets and `use`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ LOOKUPS = ("value", "prefix", "network")
 
 
 def use(work: Work, item: s.Use) -> None:
-    """Takes in a definitions file: its lists and tables, and its lets where they can be read."""
+    """Make the lists and tables of a definitions file available, and its lets except in event
+    types.
+    """
     name = item.name.text
     if name in work.taken:
         work.report(say.duplicate(item.name.span, name))
@@ -70,7 +72,7 @@ def _is_new(work: Work, node: s.Identifier, shown: str, name: str) -> bool:
 
 
 def list_declaration(work: Work, item: s.ListDeclaration) -> None:
-    """`list NAME: TYPE`."""
+    """Check `list NAME: TYPE`."""
     name = item.name
     if not _is_new(work, name, f"@{name.text}", name.text):
         return
@@ -92,7 +94,7 @@ def list_declaration(work: Work, item: s.ListDeclaration) -> None:
 
 
 def table_declaration(work: Work, item: s.TableDeclaration) -> None:
-    """`table NAME by LOOKUP: COLUMN: TYPE, …`."""
+    """Check `table NAME by LOOKUP: COLUMN: TYPE, …`."""
     name = item.name
     if not _is_new(work, name, f"@{name.text}", name.text):
         return
@@ -126,7 +128,7 @@ def table_declaration(work: Work, item: s.TableDeclaration) -> None:
 
 
 def value_type(work: Work, node: s.ValueType) -> t.Type | None:
-    """The type of a column or an event's field."""
+    """Return the type of a column or of an event's field."""
     if node.name is None:
         choices = tuple(dict.fromkeys(choice.value for choice in node.choices))
         if len(choices) < len(node.choices):
@@ -139,7 +141,7 @@ def value_type(work: Work, node: s.ValueType) -> t.Type | None:
 
 
 def let(work: Work, item: s.Let, scope: Scope) -> None:
-    """`let NAME = EXPR`."""
+    """Check `let NAME = EXPR`."""
     name = item.name.text
     found = value(work, scope, item.value)
     if not can_be_named(work, item.name):
@@ -153,7 +155,7 @@ def let(work: Work, item: s.Let, scope: Scope) -> None:
 
 
 def can_be_named(work: Work, name: s.Identifier) -> bool:
-    """Whether a let or metric can have the name, which nothing else in sight may have."""
+    """Whether a let or metric may have this name: nothing else that is visible has it."""
     roots = {field.path[0] for field in work.vocabulary.payment.values()}
     if work.fields is not None:
         roots = set(work.fields)

@@ -1,7 +1,7 @@
-"""Sets of values, exact: what reachability reasons with.
+"""Exact sets of values, for reachability analysis.
 
-Numbers and times are integers here (a double is its place among all doubles), so that every set
-of them is a union of closed intervals.
+Numbers and times are represented as integers (a double by its rank among all doubles), so that each
+set is a union of closed intervals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Bound: TypeAlias = int | float
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """A union of closed intervals of integers, apart and in order."""
+    """A union of closed intervals of integers, disjoint and ascending."""
 
     spans: tuple[tuple[Bound, Bound], ...]
 
@@ -59,7 +59,7 @@ class Intervals:
 
 
 def union(spans: Iterable[tuple[Bound, Bound]]) -> Intervals:
-    """All the integers of some closed intervals, which may overlap."""
+    """Return the union of closed intervals, which may overlap."""
     found: list[tuple[Bound, Bound]] = []
     for low, high in sorted(spans):
         if found and low <= found[-1][1] + 1:
@@ -74,7 +74,7 @@ ALL_INTEGERS = Intervals(((-math.inf, math.inf),))
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """A finite set of values, or everything but one when `complement`."""
+    """A finite set of values, or everything but these if `complement`."""
 
     values: frozenset[object]
     complement: bool = False
@@ -101,14 +101,14 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What a value may be, and whether it may be missing."""
+    """The values that something may have, and whether it may be missing."""
 
     values: Intervals | Members
     missing: bool
 
     @property
     def size(self) -> int:
-        """How many values and ranges there are to look at."""
+        """The number of values and ranges, as a measure of the work."""
         return 1 + self.values.size
 
     def is_empty(self) -> bool:
@@ -124,7 +124,7 @@ class Domain:
 
 
 def meeting(domains: list[Domain]) -> Domain:
-    """What lies in all of them; of pairs first, so that the work is no more than n log n."""
+    """Return the intersection of all domains, in pairs, so that it takes n log n steps at most."""
     while len(domains) > 1:
         alone = domains[len(domains) & ~1 :]
         domains = [a.meet(b) for a, b in zip(domains[::2], domains[1::2], strict=False)] + alone
@@ -132,7 +132,9 @@ def meeting(domains: list[Domain]) -> Domain:
 
 
 def comparing(operator: str, floor: int, ceiling: int) -> Intervals:
-    """The integers that compare so with a value between `floor` and `ceiling` (equal if whole)."""
+    """The integers that compare so with a value between `floor` and `ceiling` (equal if it is
+    whole).
+    """
     match operator:
         case "<":
             return Intervals(((-math.inf, ceiling - 1),))
@@ -149,6 +151,6 @@ def comparing(operator: str, floor: int, ceiling: int) -> Intervals:
 
 
 def place_of(double: float) -> int:
-    """The place of a double among all doubles: order is kept, and both zeros are one."""
+    """Return a double's rank among all doubles; both zeros have the same."""
     (bits,) = struct.unpack(">q", struct.pack(">d", double))
     return int(bits) if bits >= 0 else -int(bits & 0x7FFF_FFFF_FFFF_FFFF)

@@ -1,4 +1,4 @@
-"""What stands before square brackets: a header, a metadata entry, a metric, a table's row."""
+"""Check expressions with square brackets: headers, metadata entries, metrics and table rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tollkeeper.grammar.words import kind_of
 MAX_METADATA_DEPTH = 4
 
 Infer: TypeAlias = Callable[[Work, Scope, s.Expression, t.Type | None], p.Expression | None]
-"""Checks a value that meets a type, where one is known."""
+"""The function that checks an inner expression against the type that it meets, if known."""
 
 
 def entry(work: Work, scope: Scope, node: s.Subscript, infer: Infer) -> p.Expression | None:
-    """`device.headers["User-Agent"]`, `metadata["sku"]`, `events.TYPE.METRIC[keys]`."""
+    """Check `device.headers["User-Agent"]`, `metadata["sku"]`, `events.TYPE.METRIC[keys]`."""
     if isinstance(node.base, s.ListName):
         work.used.add(f"@{node.base.name}")
         work.report(say.table_without_column(node.span, node.base.name))
@@ -54,7 +54,7 @@ def entry(work: Work, scope: Scope, node: s.Subscript, infer: Infer) -> p.Expres
 def _owner(
     work: Work, scope: Scope, node: s.Subscript, infer: Infer
 ) -> p.Fact | p.MetadataFact | None:
-    """What the brackets look into: headers, metadata, or an entry of metadata."""
+    """Return what the brackets index: headers, metadata, or an entry of metadata."""
     match node.base:
         case s.Subscript():
             owner = entry(work, scope, node.base, infer)
@@ -70,7 +70,7 @@ def _owner(
 
 
 def column(work: Work, scope: Scope, node: s.Attribute, infer: Infer) -> p.Expression | None:
-    """`@table[key].column`."""
+    """Check `@table[key].column`."""
     assert isinstance(node.base, s.Subscript)
     assert isinstance(node.base.base, s.ListName)
     name = node.base.base.name
@@ -162,7 +162,8 @@ def _metric(
 def _metric_key(
     work: Work, scope: Scope, node: s.Expression, of: p.Expression, metric: str, infer: Infer
 ) -> p.Expression | None:
-    # A key is read before anything is decided, so it stands as the keys of an aggregate do.
+    # A metric's key is read before the decision, so the same names are visible as in an aggregate's
+    # keys.
     key = infer(work, replace(scope, history=True, part="by"), node, of.type)
     if key is not None and type(key.type) is not type(of.type):
         work.report(say.metric_key(key.span, metric, kind_of(of.type), kind_of(key.type)))

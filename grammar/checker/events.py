@@ -1,4 +1,4 @@
-"""An event type's own statements: fields, metrics and monitors."""
+"""Check an event type's own statements: fields, metrics, monitors and labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tollkeeper.grammar.words import kind_of
 
 _SCOPE = Scope(score=False)
 _OF_KEYS = replace(_SCOPE, history=True, part="by", collection="events")
-"""Keys read what a record keeps, and nothing that the account can change."""
+"""Keys may only read what a stored record holds, nothing that the account can change."""
 _LABELS = ("fraud", "legitimate", "unsure", "none")
 _OWN = {
     "id": p.EventField("id", t.String(), True),
@@ -26,7 +26,9 @@ _OWN = {
 
 
 def own_fields(work: Work, items: Iterable[s.Field]) -> dict[str, p.EventField]:
-    """The event's fields by name; every event has an `id` and a `timestamp` besides."""
+    """Check the event's fields; return them by name. Every event also has an `id` and a
+    `timestamp`.
+    """
     found = dict(_OWN)
     for item in items:
         kind = value_type(work, item.type)
@@ -38,7 +40,7 @@ def own_fields(work: Work, items: Iterable[s.Field]) -> dict[str, p.EventField]:
 
 
 def metric(work: Work, item: s.Metric) -> None:
-    """`metric NAME = AGGREGATE`: a let whose value is one aggregate over history."""
+    """Check `metric NAME = AGGREGATE`, as a let whose value is one aggregate over history."""
     found = value(work, _SCOPE, item.value)
     if not can_be_named(work, item.name):
         return
@@ -55,7 +57,7 @@ def _is_metric_read(node: s.Expression) -> bool:
 
 
 def metrics(work: Work, items: Iterable[s.Metric]) -> tuple[p.Metric, ...]:
-    """The metrics that were checked, with their aggregates."""
+    """Return the metrics that were checked, with their aggregates."""
     found = []
     for item in items:
         index = work.names.get(item.name.text)
@@ -67,7 +69,7 @@ def metrics(work: Work, items: Iterable[s.Metric]) -> tuple[p.Metric, ...]:
 
 
 def monitor(work: Work, item: s.Monitor) -> p.Monitor | None:
-    """A monitor, or None when it has errors."""
+    """Check a monitor; None if it has errors."""
     when = condition(work, _SCOPE, item.when)
     keys = [value_for(work, _OF_KEYS, key, t.String()) for key in item.by]
     every = None if item.every is None else literals.duration(item.every)
@@ -83,7 +85,7 @@ def monitor(work: Work, item: s.Monitor) -> p.Monitor | None:
 
 
 def label(work: Work, item: s.LabelStatement) -> p.EventLabel | None:
-    """A label that the events bring, or None when it has errors."""
+    """Check a label statement; None if it has errors."""
     name = item.label
     if name.text not in _LABELS:
         work.report(say.unknown_label(name.span, name.text, _LABELS))

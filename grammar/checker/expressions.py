@@ -1,4 +1,6 @@
-"""Types of expressions. What has an error has no value, and says so once."""
+"""Check the types of expressions. An expression with an error has no value; the error is reported
+once.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _PLAIN = (
 
 
 def name_in(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None:
-    """What a name means, a group of fields or the metadata as it stands included."""
+    """Resolve a name, which may also be a group of fields or the metadata as a whole."""
     match node:
         case s.Attribute(base=s.Subscript(base=s.ListName())):
             return entries.column(work, scope, node, value_for)
@@ -43,7 +45,7 @@ def name_in(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None
 
 
 def value(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None:  # noqa: C901
-    """A scalar; a metadata entry's type is still open."""
+    """Check an expression as a single value; a metadata entry's type is still open."""
     match node:
         case s.Name() | s.Attribute() | s.Subscript():
             return _one_value(work, name_in(work, scope, node))
@@ -93,9 +95,9 @@ def value(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None: 
 def value_for(
     work: Work, scope: Scope, node: s.Expression, wanted: t.Type | None
 ) -> p.Expression | None:
-    """A scalar that meets `wanted`: literals and metadata take that type.
+    """Check an expression that should be of type `wanted`: literals and metadata take that type.
 
-    A value of another type comes back as it is: whoever asks knows what to say about it.
+    A value of another type is returned unchanged; the caller reports it.
     """
     if wanted is not None and literals.is_literal(node):
         plain = literals.read(work, node)
@@ -111,7 +113,7 @@ def _takes_text(wanted: t.Type) -> bool:
 
 
 def settle_metadata(work: Work, node: p.Expression, wanted: t.Type) -> p.Expression | None:
-    """A metadata entry with the type of its use; anything else as it is."""
+    """Give a metadata entry the type of its use; other expressions are unchanged."""
     if not isinstance(node, p.MetadataFact) or not isinstance(node.type, t.Metadata):
         return node
     match wanted:
@@ -127,7 +129,7 @@ def settle_metadata(work: Work, node: p.Expression, wanted: t.Type) -> p.Express
 
 
 def condition(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None:
-    """A boolean."""
+    """Check an expression as a boolean."""
     found = value_for(work, scope, node, t.Boolean())
     if found is None or isinstance(found.type, t.Boolean):
         return found
@@ -200,7 +202,7 @@ def _comparable(work: Work, span: s.Span, left: p.Expression, right: p.Expressio
 def _pair(
     work: Work, scope: Scope, left: s.Expression, right: s.Expression
 ) -> tuple[p.Expression, p.Expression] | None:
-    """Two values that meet: a literal takes the other's type, metadata as well."""
+    """Check two values that are compared: a literal or a metadata entry takes the other's type."""
     if literals.is_literal(left) and not literals.is_literal(right):
         flipped = _pair(work, scope, right, left)
         return None if flipped is None else (flipped[1], flipped[0])
@@ -276,7 +278,9 @@ def _matches(work: Work, scope: Scope, node: s.Matches) -> p.Expression | None:
 
 
 def _compiles(work: Work, regex: s.Regex) -> bool:
-    """Whether the pattern is one, and the file's have room; past that nothing more is compiled."""
+    """Whether the pattern is valid and the file's patterns stay within their bound; past it, none
+    is compiled.
+    """
     if work.patterns_size > MAX_SIZE:
         return False
     pattern = regex.pattern, regex.ignore_case

@@ -1,4 +1,4 @@
-"""A file, checked: its declarations first, then each statement; all errors in one pass."""
+"""Check a file: its declarations first, then each statement; all errors in one pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollkeeper.grammar.walk import compounds
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """The program, None when there is an error; and all that was found, by place."""
+    """The program, None if there is an error; and all diagnostics, by place."""
 
     program: p.Program | None
     diagnostics: tuple[Diagnostic, ...]
@@ -35,12 +35,12 @@ def check(
     known: KnownNames,
     lost: frozenset[str] = frozenset(),
 ) -> CheckOutcome:
-    """Checks names, types, ranges and reachability of a parsed file (docs/language.md).
+    """Check names, types, ranges and reachability of a parsed file (docs/language.md).
 
-    `lost` are the names that items with syntax errors declare: their use is not reported.
+    `lost` are the names declared by items with syntax errors: their uses are not reported.
     """
     work = Work(text, vocabulary, known, None, lost)
-    # The parser counts up: the file is made after all its parts, and the comments after it.
+    # Node ids ascend: the file is numbered after all its parts, and the comments after the file.
     work.next_id = 1 + max(node.id for node in (file, *file.comments))
     program: p.Program | None = None
     with suppress(TooManyError):
@@ -61,7 +61,7 @@ def _program(work: Work, file: s.File) -> p.Program:
     tests = given.tests(work, file)
     if isinstance(program, p.Definitions):
         return program
-    # What a test expects may be the first to read a let of definitions.
+    # A test's expectation may be the first to read a let of definitions.
     return replace(program, tests=tests, lets=tuple(work.lets))
 
 
@@ -70,7 +70,7 @@ def _items_of_kind(file: s.File, kind: type[Any]) -> list[Any]:
 
 
 def _items(work: Work, file: s.File) -> None:
-    """Declarations and lets in the order written; the statements after them come later."""
+    """Check declarations and lets in the order written; statements follow later."""
     scope = Scope(score=file.kind in ("rule", "definitions"))
     for item in file.items:
         match item:
@@ -93,7 +93,7 @@ def title_of(item: Any) -> str | None:
 
 
 def unique(work: Work, items: Iterable[Any]) -> None:
-    """Reports statements whose name an earlier one has."""
+    """Report statements that repeat the name of an earlier one."""
     seen: set[str] = set()
     for item in items:
         if item.name.text in seen:
@@ -178,7 +178,9 @@ _PROGRAMS: Mapping[str, Callable[[Work, s.File], p.Program]] = {
 
 
 def _common_members(work: Work, file: s.File) -> dict[str, Any]:
-    """What every program has: what it declares itself, and what it reads of definitions."""
+    """Return the fields that every kind of program has: what it declares, and what it reads of
+    definitions.
+    """
     kept = {item.name.text for item in file.items if isinstance(item, s.ListDeclaration)}
     kept |= {item.name.text for item in file.items if isinstance(item, s.TableDeclaration)}
     kept |= {name.removeprefix("@") for name in work.used if name.startswith("@")}
@@ -192,7 +194,7 @@ def _common_members(work: Work, file: s.File) -> dict[str, Any]:
 
 
 def _histories(work: Work, read: Iterable[p.Expression]) -> tuple[p.History, ...]:
-    """Each aggregate over history once, in the order of lets and then of `read`."""
+    """Return each aggregate over history once, those of lets first, then those of `read`."""
     found: dict[int, p.History] = {}
     for root in (*(let.value for let in work.lets), *read):
         for part in compounds(root):

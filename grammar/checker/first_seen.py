@@ -1,4 +1,4 @@
-"""`age`, `interval` and `since` of a key that is seen for the first time, or that is not there."""
+"""Warn of `age`, `interval` and `since` of a key that is seen for the first time, or is missing."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from tollkeeper.grammar.walk import children
 
 _SINCE = ("age", "interval", "since")
 FIRST_SEEN = (*_SINCE, "first")
-"""The functions that ask when a key was seen first or last: without one, nothing is found here."""
+"""The functions of a key's first or last record; conditions without one need no check."""
 
 
 def first_seen(
     work: Work, root: p.Expression, lets: Sequence[p.Let], missing: Missing, numbers: Numbers
 ) -> Iterator[Diagnostic]:
-    """The warnings of a condition; what stands beside a test in `or` and `and` guards it.
+    """Return the warnings of a condition.
 
-    Beside a count a young key is no first one: the count asks for several records.
+    In `or` and `and`, a test for the first record guards the other operands. Beside a count in an
+    `and`, a small age isn't reported: the count requires several records.
     """
     waiting: list[tuple[p.Expression, frozenset[int]]] = [(root, frozenset())]
     while waiting:
@@ -71,7 +72,7 @@ def first_seen(
 
 def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool) -> Diagnostic:
     written = work.text(history.span) if is_written else ""
-    # A metric of an event type is read by its name, which no `first(…)` can stand for.
+    # A metric of an event type is read by its name, so `first(…)` can't replace it.
     first = f"first{written[written.index('(') :]}" if "(" in written else None
     return say.young_but_not_first(node.span, first, work.text(Span(*node.span)))
 
@@ -84,7 +85,7 @@ def _age(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
 
 
 def _is_young(node: p.Expression, lets: Sequence[p.Let]) -> bool:
-    """Whether a test asks that a key was first seen lately."""
+    """Whether a test requires that a key was first seen recently."""
     if not isinstance(node, p.Compare) or node.operator not in ("<", "<="):
         return False
     history = _age(node.left, lets)
@@ -92,7 +93,7 @@ def _is_young(node: p.Expression, lets: Sequence[p.Let]) -> bool:
 
 
 def _counts(operands: Sequence[p.Expression], lets: Sequence[p.Let]) -> bool:
-    """Whether one of some tests reads an aggregate over records of a window."""
+    """Whether one of the tests reads an aggregate over a window."""
     waiting = list(operands)
     seen: set[int] = set()
     while waiting:
@@ -109,7 +110,7 @@ def _counts(operands: Sequence[p.Expression], lets: Sequence[p.Let]) -> bool:
 
 
 def _asks_of_the_first(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
-    """The aggregate whose first record a test asks about, in one way or the other."""
+    """Return the aggregate if a test distinguishes its first record from later ones."""
     while isinstance(node, p.LetValue):
         node = lets[node.index].value
     match node:

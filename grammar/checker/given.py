@@ -1,4 +1,4 @@
-"""Tests in a file: what is given exists and fits, what is expected is there to be met."""
+"""Check test blocks: given values exist and fit, and what is expected can occur."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TARGETS = (p.Fact, p.HeaderFact, p.EventFact, p.LetValue, p.Score)
 
 
 def tests(work: Work, file: s.File) -> tuple[p.Test, ...]:
-    """A file's tests; what has an error is reported and left out."""
+    """Return a file's tests; one with an error is reported and left out."""
     seen: set[str] = set()
     found = []
     for test in (item for item in file.items if isinstance(item, s.Test)):
@@ -87,12 +87,14 @@ def _item(work: Work, use: p.ListUse, item: s.Expression) -> p.Constant | None:
 def _cell(
     work: Work, given: s.Assignment, row: s.Subscript, column: s.Identifier
 ) -> p.GivenRow | None:
-    """`@table[key].column = value`: the key is the row's own, a network where it is looked up so."""
+    """Check `@table[key].column = value`: the key is an exact row's, or a network for a table by
+    network.
+    """
     assert isinstance(row.base, s.ListName)
     name, key = row.base.name, row.keys[0]
     table = work.tables.get(name)
     if table is None or column.text not in table.columns:
-        # Reports what is wrong with the name.
+        # Reports a wrong name.
         _target(work, given)
         return None
     value = _fitting(work, given, table.columns[column.text])
@@ -113,7 +115,7 @@ def _fitting(work: Work, given: s.Assignment, kind: t.Type) -> p.Constant | None
 
 
 def _target(work: Work, given: s.Assignment) -> p.Expression | None:
-    """What is given a value, which is no use of it."""
+    """Resolve what is given a value; this doesn't count as a use of the name."""
     unread = set(work.used)
     target = name_in(work, Scope(), given.target)
     work.used &= unread
@@ -143,7 +145,7 @@ def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
 
 
 def _refusal(work: Work, target: p.Expression, constant: p.Constant) -> str | None:
-    """Why a payment with that value is refused, None when it isn't."""
+    """Return why a payment with this value is refused; None if it isn't."""
     if not isinstance(target, p.Fact):
         return None
     refuses = work.vocabulary.payment[".".join(target.path)].refuses
@@ -151,7 +153,7 @@ def _refusal(work: Work, target: p.Expression, constant: p.Constant) -> str | No
 
 
 def _has_its_decimals(work: Work, given: s.Assignment, constant: p.Constant, kind: t.Type) -> bool:
-    """Whether the target can hold the number exactly."""
+    """Whether the target has enough decimals for the number."""
     if not isinstance(kind, t.Number) or kind.scale is None:
         return True
     exponent = literals.decimal(constant).normalize().as_tuple().exponent
@@ -162,7 +164,7 @@ def _has_its_decimals(work: Work, given: s.Assignment, constant: p.Constant, kin
 
 
 def _entry(work: Work, given: s.Assignment, target: p.MetadataFact) -> p.GivenValue | None:
-    """A metadata entry has the type that its value is written with."""
+    """Give a metadata entry the type of its literal."""
     if not literals.is_literal(given.value):
         work.report(say.given_literal(given.value.span))
         return None
@@ -202,7 +204,7 @@ def _means_nothing(work: Work, word: str) -> bool:
 
 
 def _report_outcome(work: Work, file: s.File, span: s.Span, word: str) -> None:
-    """A word in the place of an action: a condition's name, or an action of another language."""
+    """Report a word in place of an action: a condition's name, or an action of another language."""
     for item in file.items:
         if isinstance(item, s.Condition) and item.name.text == word:
             work.report(say.condition_alone(span, word, item.action.text))

@@ -1,4 +1,4 @@
-"""What a file takes in from others: lets of definitions, and the series behind a metric."""
+"""Import lets of definitions, and the series behind a metric, into a program."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tollkeeper.grammar.walk import move_expression, parts
 
 
 def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> int:
-    """Makes a let of another file, with those it uses, one of this file's; gives its index.
+    """Import a let of another file, with the lets it uses; returns its index in this program.
 
-    The lets of one file use only those above, so that all of them can be taken in order.
+    A let uses only those above it, so importing them in order is enough.
     """
     wanted = sorted(_reachable_lets(lets, index))
     for each in wanted:
@@ -30,7 +30,7 @@ def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> in
 
 
 def series_of(work: Work, event: p.EventType, metric: p.Metric) -> p.Series:
-    """A metric's series with its lets among this program's."""
+    """Return a metric's series with its lets replaced by this program's."""
     source = f"event {event.name}"
     history = metric.history
     inner = [part.index for part in parts(history) if isinstance(part, p.LetValue)]

@@ -1,4 +1,4 @@
-"""Keys of aggregates over history that don't group what their author thinks."""
+"""Warn of aggregates over history whose keys don't group as the author probably thinks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _A_WEEK = 7 * 86_400_000_000
 def odd_keys(
     work: Work, inner: Iterable[p.Expression], numbers: Numbers, *, is_rule: bool
 ) -> Iterator[Diagnostic]:
-    """The warnings of the aggregates among the parts of an expression.
+    """Return the warnings of aggregates among the parts of an expression.
 
-    Definitions name what they count, so whoever writes them is taken to know their keys.
+    Only rules are checked for weak keys: definitions name what they count.
     """
     for part in inner:
         if not isinstance(part, p.History):

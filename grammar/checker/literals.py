@@ -1,4 +1,4 @@
-"""Literals take the type of what they meet, checked at once."""
+"""Read literals as the type that they meet."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MAPPED = 0xFFFF << 32
 
 
 def is_literal(node: s.Expression) -> bool:
-    """Whether the node is a single value as written; a number or duration may have a sign."""
+    """Whether the node is a literal; a number or duration may have a sign."""
     if isinstance(node, s.Negate):
         return isinstance(node.operand, (s.Number, s.Duration))
     return isinstance(node, (s.Number, s.Text, s.Boolean, s.Duration))
 
 
 def read(work: Work, node: s.Expression) -> p.Constant | None:
-    """The literal as the type that it has by itself."""
+    """Read a literal as the type that it has by itself."""
     match node:
         case s.Negate(operand=s.Number() | s.Duration() as operand):
             return _negate(node, read(work, operand))
@@ -52,7 +52,7 @@ def read(work: Work, node: s.Expression) -> p.Constant | None:
 
 
 def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Constant | None:
-    """The literal as `wanted`, the type of the thing that `meets` names."""
+    """Read a literal as type `wanted`; `meets` names the thing of that type in messages."""
     plain = read(work, node)
     if plain is None:
         return None
@@ -74,7 +74,9 @@ def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Con
 
 
 def _duration_meant(plain: p.Constant) -> str | None:
-    """The length of time that a text or a whole number (of seconds) was likely meant to be."""
+    """Return the length of time that a text or a whole number (of seconds) was probably meant to
+    be.
+    """
     if isinstance(plain.value, str):
         return plain.value if _DURATION.fullmatch(plain.value) else None
     is_whole = isinstance(plain.type, t.Number) and plain.type.scale == 0
@@ -82,18 +84,18 @@ def _duration_meant(plain: p.Constant) -> str | None:
 
 
 def duration(node: s.Duration) -> int:
-    """The length in microseconds."""
+    """Return the length in microseconds."""
     return node.amount * _UNITS[node.unit]
 
 
 def decimal(constant: p.Constant) -> Decimal:
-    """The value of a number's constant; of a duration's, its microseconds."""
+    """Return the value of a number constant; of a duration, its microseconds."""
     scale = (constant.type.scale or 0) if isinstance(constant.type, t.Number) else 0
     return Decimal(constant.value).scaleb(-scale, Context(prec=t.MAX_DIGITS))
 
 
 def network(work: Work, node: s.Text) -> Network | None:
-    """An address or a network as (first address, prefix length of 128 bits)."""
+    """Read an address or network as (first address, prefix length of 128 bits)."""
     if "/" not in node.value:
         address = _address(work, node, node.value)
         return None if address is None else (int(address.value), 128)
@@ -170,7 +172,7 @@ def _negate(node: s.Negate, constant: p.Constant | None) -> p.Constant | None:
 
 
 def meeting(work: Work, node: s.Expression, other: p.Expression | None) -> p.Constant | None:
-    """The literal as the type of the value that it meets, within that value's bounds."""
+    """Read a literal as the type of the value that it is compared with, within that value's bounds."""
     if other is None:
         return None
     if isinstance(other.type, t.Metadata):
@@ -197,9 +199,9 @@ def _counts_milliseconds(node: p.Expression | None) -> bool:
 
 
 def in_range(work: Work, node: s.Expression, constant: p.Expression, other: p.Expression) -> bool:
-    """Whether a number lies where the field or function that it meets can be.
+    """Check that a number is within the bounds of the field or function that it is compared with.
 
-    Computed values are left to the warnings: the author may know no narrower bound.
+    Bounds of computed values only give warnings.
     """
     if not isinstance(constant, p.Constant) or not isinstance(other, _BOUNDED):
         return True

@@ -1,4 +1,4 @@
-"""`in` and `not in`: among literals, in networks, on a list."""
+"""Check `in` and `not in`: literals, networks, lists and metadata entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST_TYPES: dict[str, t.Type] = {
 
 
 def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.Expression | None:
-    """`value in container`."""
+    """Check `value in container`."""
     match node.container:
         case s.ListLiteral():
             return _in_literal(work, scope, node, node.container, infer)
@@ -52,7 +52,9 @@ def _in_entry(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.E
 
 
 def of_entry(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
-    """`count(metadata["a"])`, and `any(metadata["a"] == "b")`, which is `"b" in metadata["a"]`."""
+    """Check `count(metadata["a"])` and `any(metadata["a"] == "b")`, which means `"b" in
+    metadata["a"]`.
+    """
     argument = node.arguments[0]
     if node.name.text == "count":
         entry = infer(work, scope, argument, None)
@@ -93,7 +95,7 @@ def _in_literal(
 
 
 def _own_type(item: s.Expression) -> t.Type | None:
-    """What a metadata entry is taken to be when it meets the list; other values have a type."""
+    """Return the type of the list's items, for a metadata entry to take."""
     match item:
         case s.Number() | s.Negate(operand=s.Number()):
             return t.Number(None)

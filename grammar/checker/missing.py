@@ -1,4 +1,4 @@
-"""Values that can be missing under `not`: then neither the `not` nor what it negates is met."""
+"""Warn of values that can be missing under `not`: then neither the `not` nor its operand is met."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _MAYBE_NOTHING = ("number", "email_local", "email_domain", "amount_in")
 
 @dataclass(slots=True)
 class Missing:
-    """Finds what can be missing; `lets` are answered once, in the order written.
+    """Finds values that can be missing.
 
-    So is each part: what is known to be there depends on nothing but where the part stands.
+    Results are cached for each let and each part: which values are known to be present depends only
+    on where a part stands.
     """
 
     vocabulary: Vocabulary
@@ -36,10 +37,10 @@ class Missing:
     def negations(
         self, node: p.Expression, there: frozenset[Hashable] = frozenset()
     ) -> Iterator[tuple[p.Expression, p.Expression]]:
-        """Each negation with the first value in it that can be missing; `there` are known not to
-        be.
+        """Yield each negation with its first value that can be missing; `there` are known to be
+        present.
 
-        A negation is `not …`, `… not in …` and `!=` against a value as written.
+        A negation is `not …`, `… not in …`, or `!=` with a literal.
         """
         match node:
             case _ if is_negation(node):
@@ -60,7 +61,7 @@ class Missing:
             yield from self.negations(child, there)
 
     def first(self, node: p.Expression, there: frozenset[Hashable]) -> p.Expression | None:
-        """The first value that makes the expression missing by being so, if one can."""
+        """Return the first value that can make the expression missing; None if none can."""
         if there and self.numbers.of(node) in there:
             return None
         if id(node) not in self._of_parts:
@@ -109,7 +110,9 @@ class Missing:
                 return self._any_of(tuple(children(node)), there)
 
     def _is_there(self, fact: p.Fact, there: frozenset[Hashable]) -> bool:
-        """Whether a field has a value: required in a record that is there, and so on outwards."""
+        """Whether a field is never missing: it is required, and its record is present or itself
+        required.
+        """
         fields, path = self.vocabulary.payment, fact.path
         while path and path not in there:
             known = fields.get(".".join(path))
@@ -124,16 +127,18 @@ class Missing:
         return next((found for node in nodes if (found := self.first(node, there))), None)
 
     def _presence_asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[Hashable]:
-        """The values that one of the operands asks the presence of."""
+        """Return the values whose presence one of the operands tests."""
         return self._present(asked.operand for asked in self._presences(operands, state))
 
     def _fields_needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
-        """The fields that the positive ones among the operands need."""
+        """Return the fields that the operands need, negations aside."""
         positive = (each for each in operands if not is_negation(each))
         return self._present(fact for each in positive for fact in self.needed.of(each))
 
     def _present(self, values: Iterable[p.Expression]) -> frozenset[Hashable]:
-        """The numbers of values that are there, and the paths of fields and the records around."""
+        """Return what is present with these values: their numbers, the fields' paths, and the paths
+        of the records around them.
+        """
         found: set[Hashable] = set()
         for value in values:
             found.add(self.numbers.of(value))
@@ -144,9 +149,9 @@ class Missing:
         return frozenset(found)
 
     def _presences(self, operands: Sequence[p.Expression], state: str) -> Iterator[p.Presence]:
-        """The tests of presence that operands are, by themselves or in the lets they name.
+        """Yield the presence tests among the operands, including those in lets.
 
-        For `and` those within an inner `and` count too, for `or` those within an inner `or`.
+        For `and`, those within an inner `and` count too; for `or`, those within an inner `or`.
         """
         joining = p.And if state == "present" else p.Or
         waiting = list(operands)
@@ -166,7 +171,7 @@ class Missing:
 
 
 def is_negation(node: p.Expression) -> bool:
-    """`not …`, `… not in …`, or `!=` against a value as written."""
+    """Whether the node is `not …`, `… not in …`, or `!=` with a literal."""
     match node:
         case p.Not():
             return True
@@ -181,7 +186,9 @@ def is_negation(node: p.Expression) -> bool:
 def _of_aggregate(
     node: p.Expression, where: p.Expression | None, function: str
 ) -> p.Expression | None:
-    """Counts and sums are always there; of no records, the others are missing."""
+    """Return the aggregate if it can be missing: counts and sums never are, the others are when
+    there are no records.
+    """
     if function in ("count", "distinct", "sum", "first", "streak", "decay"):
         return None
     return node if where is not None or function not in ("any", "all") else None

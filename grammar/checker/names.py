@@ -1,4 +1,4 @@
-"""What a path means: a let, a field of the payment, the transaction, the event or the decision."""
+"""Resolve a path: a let, or a field of the payment, the transaction, the event or the decision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METADATA_NUMBER = t.Number(t.METADATA_SCALE, -_METADATA_BOUND, _METADATA_BOUND)
 
 
 def flatten(node: s.Expression) -> tuple[s.Expression, tuple[s.Identifier, ...]]:
-    """A chain of attributes as what it starts from and the names after it."""
+    """Split a chain of attributes into its first expression and the names after it."""
     names: list[s.Identifier] = []
     while isinstance(node, s.Attribute):
         names.append(node.name)
@@ -32,7 +32,7 @@ def flatten(node: s.Expression) -> tuple[s.Expression, tuple[s.Identifier, ...]]
 
 
 def resolve(work: Work, scope: Scope, node: s.Name | s.Attribute) -> p.Expression | None:
-    """The value that a path without subscripts means; None when it means nothing."""
+    """Resolve a path without subscripts; None if it is unknown."""
     base, names = flatten(node)
     if not isinstance(base, s.Name):
         work.report(say.no_fields(node.span))
@@ -82,7 +82,7 @@ def _of_record(
     path: tuple[str, ...],
     spans: tuple[s.Span, ...],
 ) -> p.Expression | None:
-    """A path written from its collection, `payments.amount`."""
+    """Resolve a path that starts at its collection, `payments.amount`."""
     if scope.collection == "transactions":
         if ".".join(path) in work.vocabulary.transaction:
             return _element(work, node, path)
@@ -140,7 +140,7 @@ def _unknown(
     fields: Mapping[str, Field],
     others: Iterable[str],
 ) -> None:
-    """Reports the first part of the path that nothing has, with the likely one among its kin."""
+    """Report the first unknown part of the path, with the most similar known name."""
     if work.is_excused(path[0]) and path[0] not in fields:
         return
     depth = 0

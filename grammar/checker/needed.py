@@ -1,4 +1,4 @@
-"""What is there whenever an expression has a value; of a condition, whenever it is met."""
+"""Find the fields that an expression needs in order to have a value."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Sent: TypeAlias = p.Fact | p.HeaderFact
 
 
 def path_of(fact: Sent) -> tuple[str, ...]:
-    """The field's name; of a header, that of the headers as a whole."""
+    """Return the field's path; for a header, that of the headers as a whole."""
     return fact.path if isinstance(fact, p.Fact) else (fact.side, "headers")
 
 
 @dataclass(slots=True)
 class NeededFields:
-    """The fields without which an expression is missing; those of lets are found once."""
+    """The fields without which an expression is missing; those of each let are found once."""
 
     lets: Sequence[p.Let]
     _of_lets: list[tuple[Sent, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # In the order written: a let uses only those above, so that no chain of them is deep.
+        # In order: a let uses only those above it, so this doesn't recurse deeply.
         for let in self.lets:
             fields = {path_of(each): each for each in self.of(let.value)}
             self._of_lets.append(tuple(fields.values()))
 
     def of(self, node: p.Expression) -> Iterator[Sent]:
-        """Each field; one that a let needs, where the let is named."""
+        """Yield each needed field; one that a let needs has the span of the let's name."""
         waiting = [node]
         while waiting:
             part = waiting.pop()

@@ -1,4 +1,6 @@
-"""Texts and addresses that are compared with what never arrives so: the field's rules refuse it."""
+"""Warn of comparisons with texts and addresses that a field's rules refuse, so that they never
+occur.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tollkeeper.grammar.vocabulary import Field
 def never_sent(
     work: Work, inner: Iterable[p.Expression], lets: Sequence[p.Let]
 ) -> Iterator[Diagnostic]:
-    """The warnings of the comparisons among the parts of an expression."""
+    """Return the warnings of comparisons among the parts of an expression."""
     for part in inner:
         match part:
             case p.Compare(operator="==" | "!=", left=left, right=p.Constant() as right):
@@ -63,7 +65,7 @@ def _of_value(
 
 
 def _prefix_fix(work: Work, part: p.Expression, literal: p.Constant) -> Iterator[Fix]:
-    """A few digits may have been meant as the beginning."""
+    """The fix for a few digits that were probably meant as a prefix."""
     if not isinstance(part, p.Compare) or part.operator != "==" or part.left is literal:
         return
     if isinstance(literal.value, str) and literal.value.isdecimal() and len(literal.value) < 8:
@@ -72,8 +74,9 @@ def _prefix_fix(work: Work, part: p.Expression, literal: p.Constant) -> Iterator
 
 
 def _of_cased(value: p.Expression, literal: p.Constant) -> Iterator[Diagnostic]:
-    """What `lower`, `upper` and `email_domain` give is of one case; a domain has no `@`; `left`
-    cuts."""
+    """Warn of texts that functions never return: `lower`, `upper` and `email_domain` return one
+    case, a domain has no `@`, and `left` shortens.
+    """
     if not isinstance(value, p.Call) or not isinstance(literal.type, t.String):
         return
     text = str(literal.value)

@@ -1,4 +1,4 @@
-"""Numbers for what expressions say: equal for those that say the same, wherever they stand."""
+"""Number expressions so that equal ones have equal numbers, wherever they occur."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 @dataclass(slots=True)
 class Numbers:
-    """The numbers of one program's expressions, each worked out once; a let is what it holds.
+    """The numbers of one program's expressions, each computed once; a let has its value's number.
 
     `lets` may grow at its end.
     """
@@ -26,20 +26,20 @@ class Numbers:
     _of_lets: list[int] = field(default_factory=list)
 
     def of(self, part: p.Expression | p.Series | t.Type) -> int:
-        """The number of an expression, whatever its ids and spans."""
+        """Return an expression's number, which ignores ids and spans."""
         if isinstance(part, p.LetValue):
-            # In the order written: a let uses only those above, so that no chain of them is deep.
+            # In order: a let uses only those above it, so this doesn't recurse deeply.
             while len(self._of_lets) <= part.index:
                 self._of_lets.append(self.of(self.lets[len(self._of_lets)].value))
             return self._of_lets[part.index]
         known = self._memo.get(id(part))
         if known is None:
-            # The part is kept beside its number so that its id stays its own.
+            # The part is stored with its number to keep it alive, so that its id stays unique.
             known = self._memo[id(part)] = (part, self._make_number(part))
         return known[1]
 
     def named(self, key: Hashable) -> int:
-        """The number of something else that has an identity of its own."""
+        """Return the number of anything else, by a key that identifies it."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _make_number(self, part: Any) -> int:
@@ -51,7 +51,7 @@ class Numbers:
     def _inner(self, value: Any) -> Hashable:
         kind = type(value)
         if kind in _PLAIN:
-            # Equal in Python, but not in the language: True and 1, 1 and 1.0.
+            # Equal in Python but not in the language: True and 1, 1 and 1.0.
             return (kind, value)
         if isinstance(value, tuple):
             return tuple(map(self._inner, value))

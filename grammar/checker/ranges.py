@@ -1,6 +1,6 @@
-"""Bounds and scales of numbers: what the result of an operation can be.
+"""Compute the bounds and scale of an operation's result.
 
-Bounds are kept only where they stay within the digits that a number can carry.
+A bound is kept only if it fits the digits that a number can have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _wider(a: t.Number, b: t.Number) -> int | None:
 
 
 def total(a: t.Number, b: t.Number) -> t.Number:
-    """The type of `a + b`."""
+    """Return the type of `a + b`."""
     scale = _wider(a, b)
     if scale is None:
         return t.Number(None)
@@ -39,7 +39,7 @@ def total(a: t.Number, b: t.Number) -> t.Number:
 
 
 def opposite(a: t.Number) -> t.Number:
-    """The type of `-a`."""
+    """Return the type of `-a`."""
     return t.Number(
         a.scale,
         None if a.high is None else a.high.copy_negate(),
@@ -48,7 +48,7 @@ def opposite(a: t.Number) -> t.Number:
 
 
 def product(a: t.Number, b: t.Number) -> t.Number | None:
-    """The type of `a * b`; None when it would have more decimals than a number can carry."""
+    """Return the type of `a * b`; None if it would need more decimals than a number can have."""
     if a.scale is None or b.scale is None:
         return t.Number(None)
     scale = a.scale + b.scale
@@ -63,7 +63,7 @@ def product(a: t.Number, b: t.Number) -> t.Number | None:
 
 
 def magnitude(a: t.Number) -> t.Number:
-    """The type of `abs(a)`."""
+    """Return the type of `abs(a)`."""
     high = None if a.low is None or a.high is None else max(a.low.copy_abs(), a.high.copy_abs())
     low = Decimal(0)
     if a.low is not None and a.low > 0:
@@ -74,7 +74,7 @@ def magnitude(a: t.Number) -> t.Number:
 
 
 def widest(numbers: Iterable[t.Number]) -> t.Number:
-    """The type of a value that is one of several, as in `coalesce`."""
+    """Return the type of a value that is one of several, as in `coalesce`."""
     result, *others = numbers
     for other in others:
         scale = _wider(result, other)
@@ -87,7 +87,7 @@ def widest(numbers: Iterable[t.Number]) -> t.Number:
 
 
 def rounded_range(a: t.Number, decimals: int) -> t.Number:
-    """The type of `round(a, decimals)`."""
+    """Return the type of `round(a, decimals)`."""
     unit = Decimal(1).scaleb(-decimals)
     with localcontext(_EXACT):
         low = None if a.low is None else a.low.quantize(unit, ROUND_HALF_UP)

@@ -1,4 +1,4 @@
-"""Which conditions can't be met, and which are covered by those before them. Never wrongly."""
+"""Find conditions that can't be met, or that earlier conditions cover. There are no false alarms."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tollkeeper.grammar.syntax import Span
 MAX_PIECES = 64
 MAX_NAMED = 12
 MAX_EFFORT = 200_000
-"""The most values and ranges that are looked at in a rule; past it, no more covers are sought."""
+"""The most values and ranges that are examined in a rule; past it, covers are no longer sought."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """A cube of a condition above."""
+    """A cube of an earlier condition."""
 
     cube: Cube
     size: int
@@ -29,10 +29,10 @@ class _Earlier:
 
 @dataclass(slots=True)
 class _CubesAbove:
-    """The cubes of the conditions above, each by the one of its subjects that fewest have.
+    """The cubes of earlier conditions, each filed under the subject with the fewest cubes so far.
 
-    `left` is what the cubes of one subject leave of it; where they leave nothing, every condition
-    below is covered, by `all_of_it`.
+    `left` is what remains of a subject after the cubes on that subject alone. If nothing remains,
+    all later conditions are covered, by `all_of_it`.
     """
 
     by_subject: dict[int, list[_Earlier]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class _CubesAbove:
                 self.all_of_it = list(_fewest(self, whole, alone, used).values())
 
     def near(self, cube: Cube) -> list[_Earlier]:
-        """The cubes that test subjects of `cube` alone, and that it isn't outside of."""
+        """Return the cubes whose subjects are all in `cube` and that intersect it."""
         found: list[_Earlier] = []
         for subject in cube:
             for each in self.by_subject.get(subject, ()):
@@ -74,7 +74,7 @@ class _CubesAbove:
 
 
 def empty_filters(inner: Iterable[p.Expression], subjects: Subjects) -> Iterator[Diagnostic]:
-    """The `where`s among the parts of an expression that no record can meet."""
+    """Warn of each `where` that no record can meet, among the parts of an expression."""
     for part in inner:
         where = None
         if isinstance(part, p.History):
@@ -86,7 +86,7 @@ def empty_filters(inner: Iterable[p.Expression], subjects: Subjects) -> Iterator
 
 
 def unreachable(rule: p.Rule, spans: dict[str, Span], subjects: Subjects) -> Iterator[Diagnostic]:
-    """The warnings of a rule's conditions; `spans` are the places of their names."""
+    """Return the warnings of a rule's conditions; `spans` are the places of their names."""
     above = _CubesAbove()
     for condition in rule.conditions:
         mine = cubes(subjects, condition.when, True)
@@ -104,7 +104,7 @@ def unreachable(rule: p.Rule, spans: dict[str, Span], subjects: Subjects) -> Ite
 def contradictions(
     program: p.Scorecard | p.EventType, spans: dict[str, Span], subjects: Subjects
 ) -> Iterator[Diagnostic]:
-    """The warnings of signals and monitors that can't be met."""
+    """Warn of signals and monitors that can't be met."""
     if isinstance(program, p.Scorecard):
         parts = [("signal", each.name, each.when) for each in program.signals]
     else:
@@ -122,7 +122,7 @@ def _covered_warning(span: Span, condition: p.Condition, cover: list[p.Condition
 
 
 def _cover(mine: list[Cube], above: _CubesAbove) -> list[p.Condition]:
-    """The conditions above that together cover all cubes of `mine`; none when they don't."""
+    """Return the earlier conditions that together cover all cubes of `mine`; none if they don't."""
     if above.all_of_it:
         return above.all_of_it
     used: dict[str, p.Condition] = {}
@@ -150,7 +150,9 @@ def _inside(cube: Cube, outer: Cube) -> bool:
 def _taken_apart(
     above: _CubesAbove, cube: Cube, near: list[_Earlier]
 ) -> dict[str, p.Condition] | None:
-    """The conditions whose cubes leave nothing of `cube`, or None when something is left."""
+    """Return the conditions whose cubes together cover `cube`; None if some of it is left, or if
+    too many pieces arise.
+    """
     rest = [cube]
     used: dict[str, p.Condition] = {}
     for earlier in near:
@@ -169,7 +171,7 @@ def _taken_apart(
 def _fewest(
     above: _CubesAbove, cube: Cube, near: list[_Earlier], used: dict[str, p.Condition]
 ) -> dict[str, p.Condition]:
-    """The cover without the conditions that it can do without."""
+    """Remove conditions that the cover doesn't need."""
     for name in list(used) if len(used) <= MAX_NAMED else []:
         others = [each for each in near if each.condition.name in used.keys() - {name}]
         if _taken_apart(above, cube, others) is not None:
@@ -178,7 +180,7 @@ def _fewest(
 
 
 def _subtract(cube: Cube, taken: Cube) -> list[Cube]:
-    """The pieces of `cube` that lie outside of `taken`, whose subjects are all its own."""
+    """Return the pieces of `cube` outside `taken`, whose subjects are all in `cube`."""
     if not _touch(cube, taken):
         return [cube]
     pieces = []

@@ -1,4 +1,4 @@
-"""What a name can mean where it stands, and what has been found so far."""
+"""Which names are visible to an expression, and the state of checking a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tollkeeper.grammar.walk import children
 
 
 class TooManyError(Exception):
-    """A file has so many errors that looking for more is of no use."""
+    """A file has so many errors that checking stops."""
 
 
 Need: TypeAlias = Literal[
@@ -27,11 +27,10 @@ Need: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """What a file can refer to beyond itself.
+    """What a file can refer to outside itself.
 
-    A name whose own file has errors maps to None. `lists` and `tables` are those that the
-    account has already. `own_for_shipped` names the definitions that stand in the place of some
-    that come with the service.
+    Definitions and event types with errors map to None. `lists` and `tables` are the account's.
+    `own_for_shipped` names the account's definitions that replace shipped ones.
     """
 
     definitions: Mapping[str, p.Definitions | None] = field(default_factory=dict)
@@ -42,15 +41,15 @@ class KnownNames:
 
 
 LOOKED_UP: frozenset[Need] = frozenset({"a list", "a table", "a rate"})
-"""What a payment of the past has as it stood when it arrived."""
+"""Past payments have these as they stood on arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where an expression stands.
 
-    `collection` and `part` say in which part of which aggregate; both are None outside one.
-    `history` holds within an aggregate over history. `score` says whether the score can be read.
+    `collection` and `part` say which part of which aggregate it is in; both are None outside one.
+    `history` is true inside an aggregate over history. `score` says whether the score may be read.
     """
 
     score: bool = True
@@ -64,7 +63,7 @@ class Scope:
 
     @property
     def of_event(self) -> bool:
-        """Whether names mean an event of the past, which has no look-ups of its arrival."""
+        """Whether names refer to a past event, which has no look-ups from its arrival."""
         return self.history and self.collection == "events"
 
     @property
@@ -74,14 +73,15 @@ class Scope:
 
 @dataclass(slots=True)
 class Work:
-    """One file being checked; the checker's only state, gone with the call.
+    """One file being checked: the checker's only state.
 
-    `names` holds the lets in sight by name: the index into `lets`, or None for one with errors.
-    `taken` names the definitions that are used, `offered` are their lets, each taken in when it
-    is first read. `used` holds the names that were read, those of lists and tables with their `@`.
-    `fields` are an event type's own; None where bare names mean the payment.
-    `patterns` are the regular expressions so far, `patterns_size` their instructions.
-    `broken` is set when a file taken in has errors, so that its names are not reported again.
+    `names` maps the lets in sight to their index in `lets`, or to None if they have errors. `taken`
+    names the definitions that the file uses; `offered` holds their lets, each imported when it is
+    first read. `used` are the names that were read, those of lists and tables with their `@`.
+    `fields` are an event type's own fields; None where bare names refer to the payment. `patterns`
+    are the regular expressions so far, `patterns_size` the number of their instructions. `broken`
+    is set when a definitions file has errors or is unknown, so that its names are not reported as
+    well.
     """
 
     source: str
@@ -110,29 +110,31 @@ class Work:
         self.numbers = Numbers(self.lets)
 
     def report(self, diagnostic: Diagnostic) -> None:
-        """Notes an error; raises TooManyError past the bound."""
+        """Add an error; raises TooManyError past the bound."""
         if len(self.found) >= MAX_ERRORS:
             self.found.append(too_many_errors(diagnostic.span, MAX_ERRORS))
             raise TooManyError
         self.found.append(diagnostic)
 
     def is_excused(self, name: str) -> bool:
-        """Whether an unknown name may be declared where there are errors already reported."""
+        """Whether an unknown name isn't reported, because it may be declared where there are errors
+        already.
+        """
         return self.broken or name in self.lost
 
     def text(self, span: Span) -> str:
-        """What the author wrote there."""
+        """Return the source text of a span."""
         return self.source[span.start : span.end]
 
     def add_let(self, let: p.Let) -> int:
-        """Appends `let` and gives its index."""
+        """Append a let and return its index."""
         self.lets.append(let)
         self.needs.append(needs(self, let.value))
         return len(self.lets) - 1
 
 
 def needs(work: Work, node: p.Expression) -> frozenset[Need]:
-    """What a value needs beside the payment itself."""
+    """Return what a value needs besides the payment itself."""
     found: set[Need] = set()
     waiting = [node]
     while waiting:

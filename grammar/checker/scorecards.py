@@ -1,4 +1,4 @@
-"""A scorecard's own statements: its baseline and its signals."""
+"""Check a scorecard's own statements: its baseline and its signals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCOPE = Scope(score=False)
 
 
 def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> float:
-    """The probability before any signal, between 0 and 1; 0.5 stands for one with errors."""
+    """Return the probability before any signal, between 0 and 1; 0.5 if it has errors."""
     if not items:
         work.report(say.no_baseline(name.span))
         return 0.5
@@ -32,7 +32,7 @@ def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> flo
 
 
 def signals(work: Work, items: Sequence[s.Signal]) -> tuple[p.Signal, ...]:
-    """The signals that have no errors."""
+    """Return the signals without errors."""
     curves = [item for item in items if isinstance(item.adds, s.Curve)]
     for extra in curves[MAX_CURVES:]:
         work.report(say.too_many_curves(extra.name.span, MAX_CURVES))

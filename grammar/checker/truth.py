@@ -1,8 +1,8 @@
-"""When a condition is definitely true, as a union of cubes: a set of values for each subject.
+"""When a condition is definitely true, as a union of cubes, each a set of values per subject.
 
-A subject is a value that a condition tests against constants, or a whole test that this module
-can't look into, with its outcomes true, false and missing. The union is exact over subjects taken
-as independent, so what holds of it holds of every payment.
+A subject is a value that a condition compares with constants, or a whole test that isn't analysed,
+with the outcomes true, false and missing. The union is exact if subjects are independent; so a
+property of the union holds for every payment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Cube: TypeAlias = dict[int, Domain]
 
 MAX_CUBES = 32
 MAX_EFFORT = 200_000
-"""The most values and ranges that are looked at in a file; past it, tests count as whole."""
+"""The most values and ranges that are examined in a file; past it, tests are not analysed."""
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _EXACT = Context(prec=200)
 _BOOLEANS: frozenset[object] = frozenset((True, False))
@@ -40,7 +40,7 @@ _BOOLEANS: frozenset[object] = frozenset((True, False))
 
 @dataclass(slots=True)
 class Subjects:
-    """The subjects of one program's conditions, numbered; a let is what it holds."""
+    """The numbered subjects of one program's conditions; lets are replaced by their values."""
 
     lets: Sequence[p.Let]
     numbers: Numbers
@@ -50,14 +50,14 @@ class Subjects:
     effort: int = MAX_EFFORT
 
     def __post_init__(self) -> None:
-        # In the order written: a let uses only those above, so that no chain of them is deep.
+        # In order: a let uses only those above it, so this doesn't recurse deeply.
         for index, let in enumerate(self.lets):
             if isinstance(let.value.type, t.Boolean):
                 for wanted in (True, False):
                     self.let_cubes[index, wanted] = cubes(self, let.value, wanted)
 
     def value(self, part: p.Expression) -> tuple[int, Domain]:
-        """The subject of a value, and all that it may be."""
+        """Return the subject of a value, and all values that it may have."""
         number = self.numbers.named(("value", self.numbers.of(part)))
         if number not in self.bases:
             self.bases[number] = Domain(_values_of(part.type), not self._is_there(part))
@@ -68,14 +68,14 @@ class Subjects:
         return isinstance(part, p.Fact) and is_always_there(self.vocabulary.payment, part.path)
 
     def test(self, key: Hashable) -> int:
-        """The subject of a test that is not looked into."""
+        """Return the subject of a test that isn't analysed."""
         number = self.numbers.named(("test", key))
         self.bases[number] = Domain(Members(_BOOLEANS), True)
         return number
 
 
 def cubes(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
-    """When `node` is definitely `wanted`; no cubes when it can't be."""
+    """Return when `node` is definitely `wanted`; no cubes if it never is."""
     match node:
         case p.Constant():
             return [{}] if node.value is wanted else []
@@ -104,12 +104,12 @@ def cubes(subjects: Subjects, node: p.Expression, wanted: bool) -> list[Cube]:
 
 
 def size(cube: Cube) -> int:
-    """How many values and ranges there are to look at."""
+    """Return the number of values and ranges, as a measure of the work."""
     return 1 + sum(domain.size for domain in cube.values())
 
 
 def _all(subjects: Subjects, found: list[list[Cube]]) -> list[Cube] | None:
-    """What lies in one cube of each; None when that is too much to look at."""
+    """Return the intersections of one cube of each; None if there are too many."""
     if not all(found):
         return []
     result = _intersect(subjects, [each[0] for each in found if len(each) == 1])
@@ -124,7 +124,7 @@ def _all(subjects: Subjects, found: list[list[Cube]]) -> list[Cube] | None:
 
 
 def _intersect(subjects: Subjects, found: list[Cube]) -> list[Cube]:
-    """The cube of what lies in all of them, no cube when nothing does."""
+    """Return the intersection of all cubes; no cube if it is empty."""
     domains: dict[int, list[Domain]] = {}
     for cube in found:
         for subject, domain in cube.items():
@@ -166,7 +166,7 @@ _TESTS = (p.And, p.Or, p.Compare, p.Between, p.TextTest, p.Matches, p.Fold, p.Hi
 def _domain_cubes(
     subjects: Subjects, subject: int, allowed: Intervals | Members, wanted: bool
 ) -> list[Cube]:
-    """The subject is there, and among `allowed` or not as `wanted`."""
+    """Return the cube where the subject is present and, as `wanted`, in `allowed` or not."""
     base = subjects.bases[subject]
     subjects.effort -= base.values.size + allowed.size
     inside = Domain(allowed, False)
@@ -199,7 +199,7 @@ def _compare(subjects: Subjects, node: p.Compare, wanted: bool) -> list[Cube]:
 def _unlike(
     subjects: Subjects, operator: str, left: p.Expression, right: p.Expression, wanted: bool
 ) -> list[Cube]:
-    """Two values that vary: `a < b`, `b > a` and `not a >= b` are one test."""
+    """A test of two variable values: `a < b`, `b > a` and `not a >= b` are the same test."""
     if operator in (">", ">="):
         operator, left, right = _FLIPPED[operator], right, left
     if operator == "!=":
@@ -247,7 +247,9 @@ def _in_networks(subjects: Subjects, node: p.InNetworks, wanted: bool) -> list[C
 
 
 def _bounds(kind: t.Type, constant: p.Constant) -> tuple[int, int]:
-    """The integers next to a constant among the values of `kind`, equal when it is one of them."""
+    """Return the integers next to a constant among the values of `kind`; equal if it is one of
+    them.
+    """
     if not isinstance(kind, t.Number):
         return int(constant.value), int(constant.value)
     exact = decimal(constant)

@@ -1,4 +1,4 @@
-"""Findings that don't stop a file."""
+"""Collect a file's warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_WARNINGS: Final = 200
 
 
 def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Diagnostic]:
-    """The warnings of a file, and past the bound one that says so."""
+    """Return a file's warnings; past the bound, one that says so."""
     found = _all(work, file, program)
     yield from islice(found, MAX_WARNINGS)
     for further in islice(found, 1):
@@ -36,7 +36,7 @@ def warnings(work: Work, file: s.File, program: p.Program | None) -> Iterator[Di
 
 
 def _all(work: Work, file: s.File, program: p.Program | None) -> Iterator[Diagnostic]:
-    """Those that need a file's whole meaning only when it has no error."""
+    """All warnings; those that need the program come only if the file has no errors."""
     yield from odd_characters(file, work.source)
     if program is None:
         return
@@ -125,7 +125,9 @@ def _unused_names(work: Work, file: s.File) -> Iterator[Diagnostic]:
 
 
 def _line_of(work: Work, item: s.Item) -> s.Span:
-    """An item with the white space around it that would be left on lines of its own."""
+    """Return an item's span with the white space around it, so that removing it leaves no empty
+    lines.
+    """
     start, end = item.span
     while work.source[start - 1 : start] in (" ", "\t"):
         start -= 1
@@ -141,7 +143,7 @@ def _line_of(work: Work, item: s.Item) -> s.Span:
 
 
 def _names_of(work: Work, definitions: str) -> set[str]:
-    """The names that a definitions file offers."""
+    """Return the names that a definitions file declares."""
     taken = work.known.definitions[definitions]
     if taken is None:
         return set()

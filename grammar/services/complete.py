@@ -1,4 +1,6 @@
-"""What an author may write at a place, by the parser's own automaton and the names in reach."""
+"""Completion: what an author may write at a place, from the parser's automaton and the visible
+names.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ HEADERS: Final = (
     "Sec-CH-UA-Platform",
     "User-Agent",
 )
-"""The request headers that rules look at most."""
+"""The request headers that rules use most."""
 
 _OPEN_TEXT = re.compile(r'^[^"#\n]*(?:"(?:[^"\\\n]|\\.)*"[^"#\n]*)*"((?:[^"\\\n]|\\.)*)$')
 _WORD_CHARACTERS: Final = f"{ascii_letters}{digits}_"
@@ -44,7 +46,7 @@ _COLLECTIONS: Final = ("payments", "transactions", "events")
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A text to write at `span`, with its type in words and its meaning."""
+    """A text to insert at `span`, with its type in words and its meaning."""
 
     text: str
     kind: CompletionKind
@@ -54,7 +56,9 @@ class Completion:
 
 
 def complete(document: Document, offset: int) -> tuple[Completion, ...]:
-    """All that can stand at the offset; empty in a comment and behind an error in the item."""
+    """Return everything that is possible at the offset; empty in a comment and after an error in
+    the item.
+    """
     text = document.text[:offset]
     line = text[text.rfind("\n") + 1 :]
     if opened := _OPEN_TEXT.match(line):
@@ -81,7 +85,9 @@ def complete(document: Document, offset: int) -> tuple[Completion, ...]:
 def _names(
     document: Document, before: str, kinds: frozenset[str], span: Span
 ) -> Iterator[Completion]:
-    """What a bare name can be: a value where a number can stand too, else a name of its place."""
+    """Complete a bare name: a value where a number is possible too, else a name that fits its
+    place.
+    """
     if "NUMBER" in kinds:
         yield from _values(document, span)
         return
@@ -144,7 +150,7 @@ def _written(document: Document, file: s.File, let: s.Let) -> str:
 
 
 def _reachable(document: Document) -> Iterator[tuple[s.File, s.Item]]:
-    """The items of the file and of the definitions that it uses, each with its file."""
+    """Yield the items of the file and of the definitions that it uses, each with its file."""
     own = document.parsed.file
     if own is None:
         return
@@ -166,7 +172,7 @@ def _lists(document: Document, span: Span) -> Iterator[Completion]:
 
 
 def _members(document: Document, before: str, span: Span) -> Iterator[Completion]:
-    """What can stand behind a dot."""
+    """Complete after a dot."""
     pieces = parse(before).pieces
     if len(pieces) < 2:
         return
@@ -192,7 +198,7 @@ def _members(document: Document, before: str, span: Span) -> Iterator[Completion
 
 
 def _bare(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The path without the word that says whose fields they are."""
+    """Return the path without the leading word for whose fields they are."""
     return path[1:] if path[0] in ("payment", "payments", "transactions") else path
 
 
@@ -217,7 +223,7 @@ def _columns(document: Document, pieces: Sequence[Piece], span: Span) -> Iterato
 
 
 def _texts(document: Document, before: str, span: Span) -> Iterator[Completion]:
-    """What can stand in quotes: the members of an enum, the names of headers."""
+    """Complete inside quotes: the choices of an enum, the names of headers."""
     pieces = parse(before).pieces
     index = len(pieces) - 1
     if index >= 1 and pieces[index].kind == "LSQB":

@@ -1,4 +1,4 @@
-"""A rule text as an editor sees it: what could be read of it, and the files around it."""
+"""A rule text as an editor sees it: what could be parsed, and the files around it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with all that the services need to know of it.
+    """A text with all that the services need.
 
-    `parsed` is what could be read, also of a broken text; `program` is None for one with an
-    error. `around` holds the files beside it, by kind and name (`("definitions", "cards")`), as
-    far as their first lines can be read.
+    `parsed` is what could be parsed, even of a broken text; `program` is None if there is an error.
+    `around` holds the neighbouring files by kind and name (`("definitions", "cards")`), if their
+    first lines can be read.
     """
 
     text: str
@@ -48,20 +48,20 @@ class Document:
     around: Mapping[tuple[str, str], Neighbour]
 
     def piece_at(self, offset: int) -> int | None:
-        """The index of the token that holds or touches the offset; the later one of two."""
+        """Return the index of the token that contains or touches the offset; the later one of two."""
         pieces = self.parsed.pieces
         index = bisect_right(pieces, offset, key=lambda piece: piece.span.start) - 1
         return index if index >= 0 and offset <= pieces[index].span.end else None
 
     def path_at(self, index: int) -> tuple[tuple[str, ...], s.Span] | None:
-        """The dotted name up to the token of this index, and where it stands."""
+        """Return the dotted name up to the token of this index, and its span."""
         return path_up_to(self.parsed.pieces, index)
 
 
 def path_up_to(
     pieces: tuple[Piece, ...] | list[Piece], index: int
 ) -> tuple[tuple[str, ...], s.Span] | None:
-    """The dotted name that ends with the token of this index; None where no name ends."""
+    """Return the dotted name that ends with the token of this index; None if none ends there."""
     end = pieces[index].span.end
     parts: list[str] = []
     while index >= 0 and pieces[index].kind in ("NAME", "MEMBER"):
@@ -75,7 +75,7 @@ def path_up_to(
 def read_document(
     text: str, vocabulary: Vocabulary, known: KnownNames, around: Iterable[Neighbour] = ()
 ) -> Document:
-    """Parses and checks a text; never raises, whatever it holds."""
+    """Parse and check any text; never raises."""
     parsed = parse(text)
     found = parsed.diagnostics
     program: Program | None = None

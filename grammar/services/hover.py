@@ -1,4 +1,4 @@
-"""What a name means, in Markdown, for an author who points at it."""
+"""Explain the name that an author points at, in Markdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class HoverExplanation:
 
 
 def hover(document: Document, offset: int) -> HoverExplanation | None:
-    """What stands at the offset: a name of the files, a field, a function; None for the rest."""
+    """Explain what is at the offset: a name of the files, a field, a function; None for anything
+    else.
+    """
     mention = mention_at(document, offset)
     if mention is not None:
         return HoverExplanation(mention.span, _symbol(document, mention.symbol))
@@ -45,7 +47,7 @@ def hover(document: Document, offset: int) -> HoverExplanation | None:
 
 
 def code(text: str) -> str:
-    """A block of the language's code in Markdown, whatever the text holds."""
+    """Return a Markdown block of code, whatever the text contains."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -53,7 +55,7 @@ def code(text: str) -> str:
 
 
 def let_types(document: Document) -> tuple[tuple[s.Let, str], ...]:
-    """The lets of a document without errors, each with its type in words."""
+    """Return the lets of a document without errors, each with its type in words."""
     file = document.parsed.file
     if file is None or document.program is None:
         return ()
@@ -66,7 +68,7 @@ def let_types(document: Document) -> tuple[tuple[s.Let, str], ...]:
 
 
 def _types(document: Document) -> dict[str, str]:
-    """The type of each let that the program reads, in words."""
+    """Return the type of each let that the program reads, in words."""
     return {
         let.name: type_in_words(let.value.type)
         for let in (() if document.program is None else document.program.lets)
@@ -112,7 +114,7 @@ def _field(document: Document, path: tuple[str, ...], span: Span) -> HoverExplan
 
 
 def example_of(name: str, kind: t.Type) -> str | None:
-    """A test of a value of this type, as a rule writes it; None where it has none."""
+    """Return a sample test of a value of this type; None if there is none."""
     match kind:
         case t.Boolean():
             return name
@@ -139,7 +141,7 @@ def example_of(name: str, kind: t.Type) -> str | None:
 
 
 def histories_at(document: Document, offset: int) -> tuple[p.History, ...]:
-    """The aggregates over history of the let that the offset names, or that are written there."""
+    """Return the aggregates over history at the offset, or in the let that it names."""
     if document.program is None or isinstance(document.program, p.Definitions):
         return ()
     lets = {let.name: let for let in document.program.lets}

@@ -1,4 +1,4 @@
-"""Where names are declared and used: definition, references and rename, over files."""
+"""Find where names are declared and used: definition, references and rename, across files."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _DECLARES: Mapping[type[Any], SymbolKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """What a name stands for, the same in every file.
+    """What a name refers to, across files.
 
-    `owner` is the kind and name of the file that declares it; it is None for the lists and
-    tables of the account and for a file's own name. A table is a list with columns.
+    `owner` is the kind and name of the file that declares it; None for the account's lists and
+    tables and for a file's own name. A table is a list with columns.
     """
 
     kind: SymbolKind
@@ -58,7 +58,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A place where a symbol is named; `span` is that of the bare name, without a list's `@`."""
+    """A place where a symbol is named; `span` covers the bare name, without a list's `@`."""
 
     symbol: Symbol
     span: s.Span
@@ -66,11 +66,11 @@ class Mention:
 
 
 class BadNameError(ValueError):
-    """A name that a symbol can't be given; the text says why."""
+    """A symbol can't have this name; the text says why."""
 
 
 def mentions(file: s.File, around: Around, vocabulary: Vocabulary) -> tuple[Mention, ...]:
-    """Every declaration and use of a name in a file, by place."""
+    """Return all declarations and uses of names in a file, by place."""
     own = (file.kind, file.name.text)
     found = [Mention(Symbol(file.kind, file.name.text), file.name.span, declares=True)]
     meanings = _meanings(file, around)
@@ -83,7 +83,9 @@ def mentions(file: s.File, around: Around, vocabulary: Vocabulary) -> tuple[Ment
 
 
 def _elements(item: s.Item, vocabulary: Vocabulary) -> set[s.Span]:
-    """Where a name means a transaction's field, whatever else has this name."""
+    """Return the spans of names that refer to a transaction's field, even if something else has
+    that name.
+    """
     return {
         node.span
         for call in nodes(item)
@@ -101,7 +103,7 @@ def _root(node: s.Expression) -> str | None:
 
 
 def mention_at(document: Document, offset: int) -> Mention | None:
-    """The name that holds or touches the offset."""
+    """Return the name that contains or touches the offset."""
     if document.parsed.file is None:
         return None
     for each in mentions(document.parsed.file, document.around, document.vocabulary):
@@ -111,7 +113,7 @@ def mention_at(document: Document, offset: int) -> Mention | None:
 
 
 def places(symbol: Symbol, document: Document) -> tuple[Mention, ...]:
-    """The places of one document that name the symbol."""
+    """Return the places in a document that name the symbol."""
     if document.parsed.file is None:
         return ()
     found = mentions(document.parsed.file, document.around, document.vocabulary)
@@ -119,7 +121,7 @@ def places(symbol: Symbol, document: Document) -> tuple[Mention, ...]:
 
 
 def refuse_name(symbol: Symbol, name: str, documents: Iterable[Document]) -> None:
-    """Raises `BadNameError` when the symbol can't have this name in these documents."""
+    """Raise `BadNameError` if the symbol can't have this name in these documents."""
     if not _PLAIN_NAME.fullmatch(name):
         raise BadNameError("a name has letters, digits and `_`, and begins with no digit")
     if len(name) > MAX_NAME:
@@ -138,7 +140,7 @@ def refuse_name(symbol: Symbol, name: str, documents: Iterable[Document]) -> Non
 
 
 def rename_edits(symbol: Symbol, name: str, document: Document) -> tuple[Edit, ...]:
-    """What to write where the document names the symbol, in order."""
+    """Return the edits that rename the symbol in a document, in order."""
     return tuple(Edit(each.span, name) for each in places(symbol, document))
 
 
@@ -151,7 +153,7 @@ def _declarations(item: s.Item, own: tuple[str, str]) -> Iterator[Mention]:
 
 
 def _meanings(file: s.File, around: Around) -> dict[str, Symbol]:
-    """What bare names mean in the file's expressions, the fields of payments aside."""
+    """Return what bare names refer to in the file's expressions, except fields of payments."""
     found: dict[str, Symbol] = {}
     for item in file.items:
         if isinstance(item, s.Use):
@@ -208,7 +210,7 @@ def _child_fields(kind: type[Any]) -> tuple[str, ...]:
 
 
 def nodes(top: s.Node) -> Iterator[s.Node]:
-    """A node and everything in it, without recursion."""
+    """Yield a node and everything in it, without recursion."""
     waiting: list[Any] = [top]
     while waiting:
         node = waiting.pop()

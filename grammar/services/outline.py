@@ -1,4 +1,4 @@
-"""A file's items as an outline, the ranges that fold, and its tokens by kind."""
+"""A file's outline, its foldable ranges, and its tokens by kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KINDS: Final[dict[str, TokenKind]] = {
 
 @dataclass(frozen=True, slots=True)
 class OutlineItem:
-    """An item of a file: its keyword, its name, its title; the spans of all and of the name."""
+    """An item of a file: its keyword, name and title; the spans of the item and of its name."""
 
     keyword: str
     name: str
@@ -55,14 +55,14 @@ class OutlineItem:
 
 @dataclass(frozen=True, slots=True)
 class ColouredToken:
-    """A token, or a comment, and what it is for the eye."""
+    """A token or a comment, and its kind for syntax colouring."""
 
     span: Span
     kind: TokenKind
 
 
 def outline(document: Document) -> tuple[OutlineItem, ...]:
-    """The items that have a name, in the order written."""
+    """Return the named items, in order."""
     file = document.parsed.file
     return () if file is None else tuple(_outline_items(document, file))
 
@@ -80,7 +80,7 @@ def _outline_items(document: Document, file: s.File) -> Iterator[OutlineItem]:
 
 
 def folds(document: Document) -> tuple[Span, ...]:
-    """The items that stand on more than one line."""
+    """Return the spans of items that take more than one line."""
     file = document.parsed.file
     if file is None:
         return ()
@@ -89,7 +89,7 @@ def folds(document: Document) -> tuple[Span, ...]:
 
 
 def tokens(document: Document) -> tuple[ColouredToken, ...]:
-    """Every token that was read, and every comment, by place."""
+    """Return all tokens and comments that were read, by place."""
     file, pieces = document.parsed.file, document.parsed.pieces
     around = document.around
     lets: set[Span] = set()

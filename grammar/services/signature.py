@@ -1,4 +1,4 @@
-"""How functions and aggregates are called, and which parameter the author is at."""
+"""Signatures of functions and aggregates, and the argument that the author is writing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tollkeeper.grammar.parser import parse
 
 @dataclass(frozen=True, slots=True)
 class CallPlace:
-    """The call around a place: what can be called so, and the argument counted from 0."""
+    """The call around a place: what may be called, and the argument's index from 0."""
 
     callables: tuple[Function | Aggregate, ...]
     argument: int
 
 
 def signature(of: Function | Aggregate) -> str:
-    """The call as the reference writes it, with its parameters' names."""
+    """Return the signature as the reference shows it, with the parameters' names."""
     if isinstance(of, Aggregate):
         value = "records" if of.value is None else "records.field"
         return f"{of.name}({value} [by KEY, …] [over DURATION] [where CONDITION])"
@@ -29,13 +29,13 @@ def signature(of: Function | Aggregate) -> str:
 
 
 def named(name: str) -> tuple[Function | Aggregate, ...]:
-    """The function and the aggregate of this name."""
+    """Return the function and the aggregate of this name."""
     tables = (AGGREGATES, FUNCTIONS)
     return tuple(table[name] for table in tables if name in table)
 
 
 def call_at(text: str, offset: int) -> CallPlace | None:
-    """The innermost call that is open at the offset."""
+    """Return the innermost open call at the offset."""
     pieces = parse(text[:offset]).pieces
     depth, argument = 0, 0
     for index in range(len(pieces) - 1, 0, -1):

@@ -28,14 +28,14 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class ThresholdsChange(Struct, forbid_unknown_fields=True):
-    """Either may be left out."""
+    """Thresholds to change; a member that is left out stays as it is."""
 
     challenge: Share | UnsetType = UNSET
     deny: Share | UnsetType = UNSET
 
 
 class ExtraCodesChange(Struct, forbid_unknown_fields=True):
-    """Those of one kind replace all that were there."""
+    """Extra response codes; a list of codes replaces the former list of its kind."""
 
     currency: list[Annotated[str, Meta(pattern="^[A-Z]{3}$")]] | UnsetType = UNSET
     country: list[Annotated[str, Meta(pattern="^[A-Z]{2}$")]] | UnsetType = UNSET
@@ -43,7 +43,7 @@ class ExtraCodesChange(Struct, forbid_unknown_fields=True):
 
 
 class ApprovalsChange(Struct, forbid_unknown_fields=True):
-    """Each may be left out."""
+    """Approval settings to change; a member that is left out stays as it is."""
 
     publish: bool | UnsetType = UNSET
     thresholds: bool | UnsetType = UNSET
@@ -56,8 +56,8 @@ _RateNumber = Annotated[float, Meta(gt=0, le=MAX_RATE)]
 
 
 class CostsView(Struct, frozen=True):
-    """What mistakes cost: the fee of a `chargeback`, in any currency; the `margin`, as a share of the
-    amount; the share of people who leave at a challenge.
+    """The cost of mistakes: the fee of a `chargeback`, in any currency; the `margin`, as a share of
+    the amount; the share of people who leave at a challenge.
     """
 
     chargeback: Annotated[float, Meta(ge=0, le=MAX_CHARGEBACK)]
@@ -66,7 +66,7 @@ class CostsView(Struct, frozen=True):
 
 
 class CostsChange(Struct, forbid_unknown_fields=True):
-    """Each may be left out."""
+    """Costs to change; a member that is left out stays as it is."""
 
     chargeback: Annotated[float, Meta(ge=0, le=MAX_CHARGEBACK)] | UnsetType = UNSET
     margin: Share | UnsetType = UNSET
@@ -74,14 +74,14 @@ class CostsChange(Struct, forbid_unknown_fields=True):
 
 
 class HoldoutView(Struct, frozen=True):
-    """Of the users, devices or orders, `percent` whose payments pass though they are denied."""
+    """The `percent` of users, devices or orders whose payments pass although they are denied."""
 
     percent: Annotated[float, Meta(ge=0, le=100)]
     by: RolloutKey
 
 
 class HoldoutChange(Struct, forbid_unknown_fields=True):
-    """Either may be left out."""
+    """Holdout settings to change; a member that is left out stays as it is."""
 
     percent: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
     by: RolloutKey | UnsetType = UNSET
@@ -122,9 +122,10 @@ AccountChange = defstruct(
 
 
 class WindowsUse(Struct, frozen=True):
-    """How many elements the account's windows hold, of how many.
+    """How many elements the account's windows hold, and the limit.
 
-    `over_cap` says that one was given up to stay within: what reads it finds nothing there.
+    `over_cap` is true if a window was dropped to stay within the limit; aggregates over it are then
+    missing.
     """
 
     entries: int
@@ -142,14 +143,16 @@ class AccountRead(Struct, frozen=True):
 
 
 class AccountBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """`windows` may come back as it was read, and is passed over."""
+    """The settings to change. `windows` is accepted and ignored, so that an answer may be sent
+    back.
+    """
 
     account: AccountChange  # type: ignore[valid-type]
     windows: WindowsUse | UnsetType = UNSET
 
 
 class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
-    """An `AccountBody` whose settings are still to be checked."""
+    """An `AccountBody` whose settings are not checked yet."""
 
     account: dict[str, Any]
     windows: Any = None
@@ -161,8 +164,11 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
     "read_account",
     tag=ACCOUNT,
     summary="Read the account's settings",
-    doc="Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra codes, approvals, costs, hold-out, shared lists; "
-    "and how much the account's windows hold of what they may.",
+    doc=(
+        "Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra "
+        "codes, approvals, costs, holdout and shared lists; also how much of their limit "
+        "the account's windows use."
+    ),
     scope="settings:read",
     answers={200: Answer("The settings.")},
 )
@@ -178,21 +184,21 @@ async def read_account(request: Request) -> AccountRead:
     "change_account",
     tag=ACCOUNT,
     summary="Change the account's settings",
-    doc="""Only what is sent changes. All of them take effect at once, and stand in the audit log.
+    doc="""Only the members that are sent change. They take effect together and at once, and the audit log records them.
 
 - `thresholds`: the score from which the account challenges, and from which it denies, two decimals.
 - `default_rule`: applied when a payment names no rule.
-- `time_zone`: of `hour` and `weekday` in rules.
+- `time_zone`: the zone of `hour` and `weekday` in rules.
 - `rates[from][to]`: the price of one unit of `from` in `to`.
 - `retention_days`: how long payments are kept.
 - `clock_skew_ms`: how far a timestamp may lie in the future.
 - `extra_codes`: currencies, countries and category codes that the ISO lists lack.
-- `approvals`: what another person must approve: `publish` for what is published, rolled out or back, or unpublished; `thresholds` for thresholds, the default rule and the hold-out; `lists` for entries that are put into a list or table or removed. Once any is true, `approvals` itself is changed by a proposal alone.
-- `costs`: what mistakes cost, which thresholds are weighed by.
-- `holdout`: the share of users, devices or orders whose payments pass though they are denied, so that what becomes of them tells how many denials are wrong.
-- `merchant_lists`: the lists and tables that users who see some merchants alone may read.
+- `approvals`: what another person must approve: `publish` for publishing, rolling out, rolling back and unpublishing; `thresholds` for thresholds, the default rule and the holdout; `lists` for adding or removing entries of a list or table. Once any is true, `approvals` itself can only be changed by a proposal.
+- `costs`: what mistakes cost, for evaluating thresholds.
+- `holdout`: the share of users, devices or orders whose payments pass although they are denied, so that their outcomes show how many denials are wrong.
+- `merchant_lists`: the lists and tables that users who are limited to some merchants may read.
 
-A member that is no setting is refused, and so is null, but for `default_rule`.
+Unknown members are refused, and so is null, except for `default_rule`.
 """,
     scope="settings:write",
     demand="change",
@@ -230,13 +236,13 @@ async def change_account(request: Request) -> AccountAnswer:
 
 
 def without_name(account: Account, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were sent; the account's name is shown among them, so it comes back."""
+    """Remove the account's name from the settings: answers show it, so it may be sent back."""
     is_own = settings.get("name") == account.name
     return {name: value for name, value in settings.items() if not (is_own and name == "name")}
 
 
 def account_view(account: Account) -> Any:
-    """The settings as people write them, with the account's name."""
+    """Return the settings as in the interface, with the account's name."""
     settings = {"name": account.name, **show_settings(account.settings)}
     return msgspec.convert(settings, AccountView)
 

@@ -1,4 +1,4 @@
-"""`/v1/alerts`: what monitors raised, newest first."""
+"""`/v1/alerts`: alerts raised by monitors, newest first."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tollkeeper.engine.registry.errors import NotFound
 
 AlertId = Annotated[str, path_parameter("The alert's id.", "9f1c6f0e2b7d4a1c8e5f3b6a7c9d0e1f")]
 _LOOKED_AT = 1000
-"""How many alerts are looked at for a page of those that are wanted."""
+"""The most alerts that are examined for one page of a filtered list."""
 _STATES: tuple[str, ...] = get_args(AlertState)
 _STATE_SCHEMA = {"type": "string", "enum": [*_STATES]}
 
 
 class AlertView(Struct, frozen=True):
-    """A monitor's condition went from not met to met for one key; `values` are what it read."""
+    """A monitor's condition became true for one key; `values` are those that it read."""
 
     id: str
     type: str
@@ -51,7 +51,7 @@ class AlertView(Struct, frozen=True):
 
 
 class AlertMarkView(Struct, frozen=True):
-    """Whether somebody looks after it: `by` and `at` are there once somebody did anything."""
+    """How somebody handles an alert; `by` and `at` are set once somebody has done anything."""
 
     state: AlertState
     by: str | None
@@ -60,7 +60,7 @@ class AlertMarkView(Struct, frozen=True):
 
 
 class MarkedAlert(AlertView, frozen=True):
-    """An alert with what became of it."""
+    """An alert, and how it is handled."""
 
     mark: AlertMarkView
 
@@ -89,7 +89,13 @@ class AlertPage(Struct, frozen=True):
     "list_alerts",
     tag=EVENTS,
     summary="List alerts, newest first",
-    doc="What monitors raised, the same that webhooks send, and who looks after it. Of many alerts, a page of those that are asked for may hold fewer before the end. Who sees some merchants alone sees the alerts that tell of one of these and of no other: its monitor raises by `merchant.id`, and so does all that it reads.",
+    doc=(
+        "The alerts that monitors raised, the same as webhooks send, and who handles them. "
+        "A page of a filtered list may hold fewer alerts than requested and still have a "
+        "`cursor`. A user who is limited to some merchants sees the alerts that concern one "
+        "of these alone: those whose monitor, and all that it reads, is keyed by "
+        "`merchant.id`."
+    ),
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("A page.")},
@@ -104,13 +110,13 @@ async def list_alerts(
     since: Annotated[
         str | None,
         query_parameter(
-            "Only what was raised at this instant or later, or a span back such as `30d`.",
+            "Only alerts raised at this instant or later, or a span back such as `30d`.",
             MOMENT,
             "30d",
         ),
     ] = None,
     monitor: Annotated[
-        str | None, query_parameter("Only what this monitor raised.", example="card_testing")
+        str | None, query_parameter("Only alerts of this monitor.", example="card_testing")
     ] = None,
     cursor: Cursor = None,
     limit: Limit = None,
@@ -141,8 +147,8 @@ async def list_alerts(
 def _read_page(
     alerts: Iterable[Alert], most: int, reach: int, is_wanted: Callable[[Alert], bool]
 ) -> tuple[list[Alert], int | None]:
-    """Those wanted of the first `reach` alerts, about `most` of them; the last that was looked at,
-    None when there are no more.
+    """Return about `most` alerts that are wanted among the first `reach`, and the last alert that
+    was examined; None if there are no more.
     """
     found: list[Alert] = []
     last, looked = None, 0
@@ -161,7 +167,7 @@ def _read_page(
     "read_alert",
     tag=EVENTS,
     summary="Read an alert",
-    doc="What a monitor raised, and who looks after it.",
+    doc="An alert, and who handles it.",
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The alert.")},
@@ -177,7 +183,7 @@ async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A00
     "mark_alert",
     tag=EVENTS,
     summary="Acknowledge an alert, close it, or open it again",
-    doc="Says to others who looks after it; the audit log keeps each change, with its note.",
+    doc="Tells others who handles it; the audit log records each change, with its note.",
     scope="labels:write",
     demand="change",
     of_merchants=True,
@@ -204,7 +210,7 @@ async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 
 
 
 async def _find(request: Request, id_: str) -> Alert:
-    """Raises `NotFound`."""
+    """Find an alert. Raises `NotFound`."""
     account = request.key.account
     spot = request.engine.folder_key.spot_of(NameUse.ALERT, account, id_)
     if spot is None:
@@ -216,7 +222,9 @@ async def _find(request: Request, id_: str) -> Alert:
 
 
 def _is_seen(request: Request, alert: Alert) -> bool:
-    """Whether who asks may know of it: one who sees some merchants alone, of what tells of these."""
+    """Whether the requester may see the alert: a user limited to some merchants sees only these
+    merchants' alerts.
+    """
     seen = request.key.merchants
     return not seen or alert.transition.merchant in seen
 
@@ -231,7 +239,7 @@ def _mark_alert(request: Request, alert: Alert) -> MarkedAlert:
 
 
 def alert_view(key: FolderKey, alert: Alert) -> AlertView:
-    """An alert as the list and the webhooks show it."""
+    """Return an alert as lists and webhooks show it."""
     transition = alert.transition
     return AlertView(
         alert_id(key, alert.account, Spot(alert.sequence, alert.number)),
@@ -245,7 +253,7 @@ def alert_view(key: FolderKey, alert: Alert) -> AlertView:
 
 
 def alert_id(key: FolderKey, account: int, spot: Spot) -> str:
-    """The alert's id, which tells nothing of what else happened."""
+    """Return the alert's id, which reveals nothing about other alerts."""
     return key.name_of(NameUse.ALERT, account, spot)
 
 

@@ -1,4 +1,4 @@
-"""What the payment operations answer (docs/api.md, "Analysis")."""
+"""Answers of the payment operations (docs/api.md, "Analysis")."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tollkeeper.engine.intake.payment import PaymentStatus
 from tollkeeper.engine.programs.decider import answered_action
 
 InstantText: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-"""RFC 3339 text, which the service writes in UTC."""
+"""An RFC 3339 timestamp, written in UTC."""
 
 
 class BotBehaviour(Struct, frozen=True, gc=False):
-    """`score` is between 0 and 1, of two decimals."""
+    """`score` is between 0 and 1, with two decimals."""
 
     action: Action
     score: float
@@ -27,7 +27,7 @@ class MetCondition(Struct, frozen=True, gc=False):
 
 
 class RuleResult(Struct, frozen=True, gc=False):
-    """`condition` is null when none was met."""
+    """`condition` is null if none was met."""
 
     name: str
     version: int
@@ -35,7 +35,7 @@ class RuleResult(Struct, frozen=True, gc=False):
 
 
 class Analyses(Struct, frozen=True, gc=False):
-    """`bot_behaviour` is there only when it was asked for; `rule` is null when none was applied."""
+    """`bot_behaviour` is included only if it was requested; `rule` is null if none was applied."""
 
     rule: RuleResult | None
     bot_behaviour: BotBehaviour | UnsetType = UNSET
@@ -44,8 +44,10 @@ class Analyses(Struct, frozen=True, gc=False):
 HeldOut = Annotated[
     bool,
     Meta(
-        description="Whether it was denied and let pass all the same, to see what becomes of it: "
-        "`analyses` has the action that was answered."
+        description=(
+            "Whether the payment was denied but let pass, to learn its outcome; `analyses` "
+            "has the action that was answered."
+        )
     ),
 ]
 
@@ -70,14 +72,14 @@ class PaymentUpdated(Struct, frozen=True, gc=False):
 
 
 class ThresholdsView(Struct, frozen=True):
-    """The score from which the account challenges, and from which it denies."""
+    """The scores from which the account challenges and denies."""
 
     challenge: float
     deny: float
 
 
 def analyses(decision: Decision) -> Analyses:
-    """The analyses of a decision, as every answer shows them: with the action that was answered."""
+    """Return the analyses of a decision, with the action that was answered."""
     rule = None if decision.rule is None else _rule(decision.rule)
     action = answered_action(decision)
     if action is None or decision.score is None:

@@ -1,4 +1,4 @@
-"""The application: every route, the one error body, one log line a request."""
+"""The application: all routes, the one error body, one log line per request."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ def create_app(
     figures: Figures | None = None,
     openid: OpenId | None = None,
 ) -> ASGIApp:
-    """The ASGI application of the public interface around an open engine.
+    """Return the ASGI application of the public interface for an open engine.
 
-    Without `search`, each question brings the index up to the journal by itself. Whoever gives
-    `jobs` closes them.
+    Without `search`, each question updates the index itself. The caller closes `jobs`.
 
-    The figures are not on it when they have a listener of their own, or when others than this
-    machine can reach it.
+    The metrics are left out if they have a listener of their own, or if other machines can reach
+    this one.
     """
     return public_app(service_of(engine, settings, search, jobs, figures, openid))
 
@@ -57,7 +56,7 @@ def service_of(
     figures: Figures | None = None,
     openid: OpenId | None = None,
 ) -> Service:
-    """What the requests of the public interface share. See `create_app`."""
+    """Return what the requests of the public interface share. See `create_app`."""
     search = search or SearchHere(engine.source)
     figures, jobs = figures or Figures(), jobs or Jobs()
     figures.watch(engine)
@@ -65,13 +64,13 @@ def service_of(
 
 
 def public_app(service: Service) -> ASGIApp:
-    """The ASGI application of the public interface. See `create_app`."""
+    """Return the ASGI application of the public interface. See `create_app`."""
     app = _app(_public_routes(service), service)
     return with_console(app) if service.settings.console == "on" else app
 
 
 def plain_payments(service: Service) -> PlainPayments:
-    """What answers the plain requests of the public interface, past its application."""
+    """Return what answers plain requests of the public interface without ASGI."""
     return PlainPayments(service, _find_route(_public_routes(service)))
 
 
@@ -81,7 +80,7 @@ def _public_routes(service: Service) -> tuple[HTTPRouteHandler, ...]:
 
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
-    """The ASGI application of the operator's own listener: health and figures."""
+    """Return the ASGI application of the operator's own listener: health and metrics."""
     search = SearchHere(engine.source)
     service = Service(engine, search, Jobs(), figures, settings, Limiter(settings), OpenId())
     return _app(health.ROUTES, service)
@@ -107,7 +106,9 @@ def _find_route(routes: tuple[HTTPRouteHandler, ...]) -> Find:
 
 @cache
 def _framework(routes: tuple[HTTPRouteHandler, ...]) -> Litestar:
-    """The framework's application, which knows no engine: what serves the same routes shares it."""
+    """Return the framework's application. It holds no engine, so services with the same routes
+    share it.
+    """
     return Litestar(
         route_handlers=[route for route in routes if route not in payments.ROUTES],
         before_request=decode_names,
@@ -118,7 +119,7 @@ def _framework(routes: tuple[HTTPRouteHandler, ...]) -> Litestar:
 
 
 async def decode_names(request: AnyRequest) -> None:
-    """Names reach their handlers as they are meant, `a%2Fb` as `a/b`."""
+    """Percent-decode path parameters, so that handlers get `a/b` for `a%2Fb`."""
     try:
         request.scope["path_params"] = {
             name: unquote(value, errors="strict") if isinstance(value, str) else value
@@ -129,5 +130,5 @@ async def decode_names(request: AnyRequest) -> None:
 
 
 def pass_on(_request: AnyRequest, error: Exception) -> NoReturn:
-    """All that is raised is answered in one place (`observed.py`)."""
+    """Re-raise every error: `observed.py` answers them all."""
     raise error

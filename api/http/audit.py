@@ -1,4 +1,4 @@
-"""Who changed what, when: the audit log over HTTP."""
+"""The audit log over HTTP: who changed what, and when."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ class AuditPage(Struct, frozen=True):
     "read_audit",
     tag=ACCOUNT,
     summary="Read who changed what, newest first",
-    doc="Keys, settings, versions, lists and webhooks; no secret is shown. `personal_data_read` says "
-    "which paths of the scope `personal:read` were asked for with a key: one item for ten seconds. "
-    "`verdict_given` and `verdict_taken_back` tell of labels of the source `review`, as long as their "
-    "payments are kept; labels of other sources are under `GET /v1/labels`. A page with fewer items than asked for may still have a `cursor`.",
+    doc=(
+        "Keys, settings, versions, lists and webhooks; no secret is shown. "
+        "`personal_data_read` says which paths with the scope `personal:read` a key "
+        "requested: one item per ten seconds. `verdict_given` and `verdict_taken_back` "
+        "report labels of the source `review`, as long as their payments are stored; labels "
+        "of other sources are under `GET /v1/labels`. A page with fewer items than "
+        "requested may still have a `cursor`."
+    ),
     scope="audit:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
@@ -39,17 +43,21 @@ async def read_audit(
     request: Request,
     since: Since = None,
     by: Annotated[
-        str | None, query_parameter("Only what this key, user or command did.", example="ana")
+        str | None, query_parameter("Only changes by this key, user or command.", example="ana")
     ] = None,
     action: Annotated[
         str | None,
         query_parameter(
-            "Only this.", {"type": "string", "enum": [*AUDIT_ACTIONS]}, "entries_changed"
+            "Only changes of this kind.",
+            {"type": "string", "enum": [*AUDIT_ACTIONS]},
+            "entries_changed",
         ),
     ] = None,
     subject: Annotated[
         str | None,
-        query_parameter("Only what was done to this.", example="list blocked_devices"),
+        query_parameter(
+            "Only changes of the object with this name or id.", example="list blocked_devices"
+        ),
     ] = None,
     cursor: Cursor = None,
     limit: Limit = None,

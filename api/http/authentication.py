@@ -1,4 +1,4 @@
-"""Who asks: `Authorization: Bearer <key>` (docs/api.md, "Authentication")."""
+"""Authentication: `Authorization: Bearer <key>` (docs/api.md, "Authentication")."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tollkeeper.engine.registry.scopes import NarrowScope
 from tollkeeper.engine.registry.state import ApiKey
 
 ANY_SCOPE: Final = "any"
-"""What a route needs that every good key may ask."""
+"""The scope of a route that accepts every valid key."""
 RouteScope: TypeAlias = NarrowScope | Literal["any"] | None
-"""What a route needs of the key; None where it takes none."""
+"""The scope that a route requires; None if it needs no key."""
 _SCHEME = b"bearer "
 _MAX_KEY = 256
 
@@ -45,10 +45,11 @@ async def authorize(
 
 
 def let_in(known: RequestState, route: BaseRouteHandler) -> float:
-    """Let a request in that has the key its route needs, and no parameter that nothing reads: in how
-    many seconds its turn comes.
+    """Check the request's key, rate limits and query parameters; return how many seconds it must
+    wait for its turn.
 
-    Raises as `key_of_request`, `check_scope` and `Limiter.take`, and `Problem` 422.
+    Raises as `key_of_request`, `check_scope` and `Limiter.take`, and `Problem` 422 for unknown
+    query parameters.
     """
     needed: RouteScope = route.opt["scope"]
     wait = 0.0
@@ -67,19 +68,19 @@ def let_in(known: RequestState, route: BaseRouteHandler) -> float:
 
 
 def count_reports(request: Exchange, more: int) -> None:
-    """Counts what a request holds beyond its first report, for which it was let in.
+    """Count the reports of a batch beyond the first, which was counted on arrival.
 
-    Raises `Problem` 429 when others have since taken more than there was.
+    Raises `Problem` 429 if other requests have used up the limit meanwhile.
     """
     known = request.known
     take = known.service.limiter.take
-    # A refusal tells of the bucket itself.
+    # A refusal's headers describe the bucket themselves.
     known.allowance = None
     known.allowance = take(request.key, "report", monotonic(), more, at_hand=0)
 
 
 async def await_turn(known: RequestState, route: BaseRouteHandler, wait: float) -> None:
-    """Done in `wait` seconds. Raises as `let_in` for a key that is good no longer then."""
+    """Wait for `wait` seconds. Raises as `let_in` if the key is no longer valid then."""
     await asyncio.sleep(wait)
     _key_for(known, route, route.opt["scope"])
 
@@ -96,7 +97,7 @@ def _key_for(
 
 
 def _check_query(query: bytes, known: Mapping[str, bool]) -> None:
-    """`known` says of each parameter whether it may be given several times."""
+    """Check the parameters' names; `known` maps each to whether it may be repeated."""
     sent = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     found = [
         Violation(
@@ -115,9 +116,9 @@ def _check_query(query: bytes, known: Mapping[str, bool]) -> None:
 
 
 def key_of_request(known: RequestState) -> ApiKey:
-    """The key of the request, used now.
+    """Return the request's key, and record its use.
 
-    Raises `Problem` 401 without a good one, 403 while its account is suspended.
+    Raises `Problem` 401 without a valid key, 403 if its account is suspended.
     """
     head = known.head
     if head.key_hash is None:
@@ -141,7 +142,7 @@ def key_of_request(known: RequestState) -> ApiKey:
 
 
 def presented_key(known: RequestState) -> str:
-    """The key or session that is sent. Raises `Problem` 401 where there is none."""
+    """Return the key or session token that was sent. Raises `Problem` 401 without one."""
     value = known.head.headers.get(b"authorization")
     if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
         raise unauthorized()
@@ -149,13 +150,13 @@ def presented_key(known: RequestState) -> str:
 
 
 def check_scope(key: ApiKey, scope: NarrowScope) -> None:
-    """Raises `Problem` 403 for a key without `scope`."""
+    """Raise `Problem` 403 if the key lacks `scope`."""
     if scope not in key.granted:
         raise forbidden(scope)
 
 
 def may_still(request: Exchange, scope: NarrowScope) -> bool:
-    """Whether what the request was sent with is still good, for who answers for long."""
+    """Whether the request's key or session is still valid, for long-running answers."""
     try:
         check_scope(key_of_request(request.known), scope)
     except Problem:

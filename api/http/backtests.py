@@ -1,4 +1,4 @@
-"""`/v1/backtests`: a version or a text over stored history, beside the service."""
+"""`/v1/backtests`: run a version or a text over stored history, in another process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class VersionOf(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `TextBacktestBody` or a `VersionBacktestBody`, which of them is still to be checked."""
+    """A `TextBacktestBody` or a `VersionBacktestBody`; which one is not checked yet."""
 
     text: str | None = None
     version: VersionOf | None = None
@@ -50,21 +50,23 @@ class BacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TextBacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """The `text` on what arrived at `since` or later: an instant, or a span back; `30d`."""
+    """Run `text` on what arrived at `since` or later: an instant, or a span back; `30d` by default."""
 
     text: Annotated[str, Meta(extra_json_schema={"minLength": 1})]
     since: SpanBack | None = None
 
 
 class VersionBacktestBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """The stored version on what arrived at `since` or later: an instant, or a span back; `30d`."""
+    """Run the stored version on what arrived at `since` or later: an instant, or a span back; `30d`
+    by default.
+    """
 
     version: VersionOf
     since: SpanBack | None = None
 
 
 class _BacktestCandidate(NamedTuple):
-    """The candidate of a backtest, `version` None for a text that is not stored; `since` in µs."""
+    """The candidate of a backtest; `version` is None for a text that isn't stored; `since` in µs."""
 
     kind: Decider
     name: str
@@ -73,7 +75,7 @@ class _BacktestCandidate(NamedTuple):
 
 
 class BacktestSummary(RunView, frozen=True):
-    """A backtest and how far it is. `version` is null for a text that was not stored."""
+    """A backtest and its progress. `version` is null for a text that was not stored."""
 
     kind: Decider
     name: str
@@ -82,13 +84,15 @@ class BacktestSummary(RunView, frozen=True):
 
 
 class BacktestView(BacktestSummary, frozen=True):
-    """`report` is there once it is done: the form of `toll backtest --json`."""
+    """`report` is included when the backtest is done, in the form of `toll backtest --json`."""
 
     first_changes: Annotated[
         list[FirstChange],
         Meta(
-            description="The first payment of each change, as soon as it is decided; of up to"
-            " twenty changes, in the order in which they were found."
+            description=(
+                "The first payment of each change, as soon as it is found; for up to twenty "
+                "changes, in the order in which they were found."
+            )
         ),
     ]
     report: Report | None
@@ -108,7 +112,11 @@ class BacktestList(Struct, frozen=True):
     "start_backtest",
     tag=BACKTESTS,
     summary="Try a version or a text on stored history",
-    doc="What it would have changed of the decisions of that time, as if it had decided live: windows are as they were then, and the labels known by now tell what became of the payments. It runs in a process of its own; an account has one at a time.",
+    doc=(
+        "What it would have changed in the decisions of that time, as if it had decided "
+        "live: windows are as they were then, and the labels known by now tell the "
+        "payments' outcomes. It runs in a process of its own; an account has one at a time."
+    ),
     scope="rules:write",
     sent=Body(
         TextBacktestBody | VersionBacktestBody,
@@ -117,7 +125,7 @@ class BacktestList(Struct, frozen=True):
             "version": Example("a version", {"version": {"name": "checkout", "version": 2}}),
         },
     ),
-    answers={202: Answer("It goes on.")},
+    answers={202: Answer("The backtest is running.")},
     refusals=(404, 409, 422, 503),
 )
 async def start_backtest(request: Request) -> BacktestAnswer:
@@ -158,7 +166,10 @@ async def start_backtest(request: Request) -> BacktestAnswer:
     "list_backtests",
     tag=BACKTESTS,
     summary="List the backtests, newest first",
-    doc="The last twenty that the account has started since the service did, without their reports.",
+    doc=(
+        "The last twenty that the account has started since the service began, without "
+        "their reports."
+    ),
     scope="rules:read",
     answers={200: Answer("All of them.")},
 )
@@ -173,7 +184,10 @@ async def list_backtests(request: Request) -> BacktestList:
     "read_backtest",
     tag=BACKTESTS,
     summary="Read a backtest",
-    doc="How far it is with the first payments that would be decided otherwise, and once it is done its report.",
+    doc=(
+        "Its progress and the first payments that would be decided differently; once it is "
+        "done, its report."
+    ),
     scope="rules:read",
     answers={200: Answer("The backtest.")},
     refusals=(404,),
@@ -187,10 +201,10 @@ async def read_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa:
     "/v1/backtests/{id:str}",
     "end_backtest",
     tag=BACKTESTS,
-    summary="End a backtest and forget it",
-    doc="One that goes on ends at once.",
+    summary="Cancel and delete a backtest",
+    doc="A running one is cancelled at once.",
     scope="rules:write",
-    answers={200: Answer("It is gone.")},
+    answers={200: Answer("The backtest is deleted.")},
     refusals=(404,),
 )
 async def end_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa: A002 - as in the path
@@ -201,7 +215,7 @@ ROUTES = (start_backtest, list_backtests, read_backtest, end_backtest)
 
 
 def _read(account: Account, text: str) -> tuple[Decider, str, bytes]:
-    """The kind, name and stored form of what the text says. Raises `Problem` 422."""
+    """Return the kind, name and stored form of a text. Raises `Problem` 422."""
     reading = read_file(text.encode("utf-8", "surrogatepass"), known_of(account))
     program = reading.program
     if program is None:

@@ -1,7 +1,7 @@
-"""Read a request's body, of the type that its operation takes and within its bounds.
+"""Read a request's body, as the type that its operation takes and within its limits.
 
-A request that will be written is refused before any work is done for it while there is no room, and
-one sent again under its `Idempotency-Key` gets the stored response (docs/api.md, "Validation").
+A request that writes is refused before any work is done if too many others wait to be written. A
+repeated `Idempotency-Key` gets the stored response (docs/api.md, "Validation").
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _RULES = rules_at(0, DEFAULT_LIMITS)
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header of that lower-case name."""
+    """Return the first header of this lower-case name."""
     return state_of(scope).head.headers.get(name)
 
 
 async def read_json(request: Exchange, type_: type[T]) -> T:
-    """The body as `type_`. Raises `Problem` 422 with every place that doesn't fit."""
+    """Decode the body as `type_`. Raises `Problem` 422 with every violation."""
     body = await read_json_bytes(request)
     try:
         return msgspec.json.decode(body, type=type_)
@@ -67,7 +67,7 @@ async def read_json(request: Exchange, type_: type[T]) -> T:
 
 
 async def read_json_bytes(request: Exchange) -> bytes:
-    """The body, said to be JSON or nothing at all, in which no object has a member twice.
+    """Read a JSON body (of media type JSON, or none), and check that no object has a member twice.
 
     Raises as `read_body`, and `Problem` 415 and 422.
     """
@@ -82,7 +82,7 @@ async def read_json_bytes(request: Exchange) -> bytes:
 
 
 async def read_text(request: Exchange) -> bytes:
-    """The text of a rule file, which is the parser's to judge. Raises as `read_json_bytes`."""
+    """Read the text of a rule file; its syntax isn't checked here. Raises as `read_json_bytes`."""
     said = header(request.scope, b"content-type")
     if said and not _TEXT.fullmatch(_media_type(said)):
         raise unsupported("content-type", "send the text as `text/plain`")
@@ -90,10 +90,10 @@ async def read_text(request: Exchange) -> bytes:
 
 
 async def read_body(request: Exchange, limit: int) -> bytes:
-    """The whole body, at most `limit` bytes.
+    """Read the whole body, at most `limit` bytes.
 
-    Raises `Problem` 415 for one in a content coding, 413 beyond the limit, 408 when the connection
-    says that it is late (`connection.py`), 400 when the client left.
+    Raises `Problem` 415 for a content coding, 413 past the limit, 408 if it arrives too slowly
+    (`connection.py`), 400 if the client disconnects.
     """
     known, headers = request.known, request.known.head.headers
     coding = headers.get(b"content-encoding")
@@ -125,15 +125,14 @@ async def read_body(request: Exchange, limit: int) -> bytes:
 
 
 def _media_type(said: bytes) -> bytes:
-    """The type alone, without its parameters."""
+    """Return the media type without its parameters."""
     return said.partition(b";")[0].strip().lower()
 
 
 def admit(engine: Engine) -> None:
-    """Raises `Problem` 503 while no traffic may come, or while too many requests wait to be
-    written.
+    """Raise `Problem` 503 while the engine isn't ready, or if too many requests wait to be written.
 
-    A journal that couldn't be written is tried again with each request.
+    After a failed write, each request tries the journal again.
     """
     if not engine.ready.is_set():
         raise unavailable(engine.obstacle() or "")
@@ -148,8 +147,9 @@ _KEY = re.compile(rb"[\x20-\x7e]+")
 
 
 def idempotency_key(known: RequestState) -> str | None:
-    """The request's key. Raises `Problem` 422 for one that is not 1 to `MAX_KEY` of printable
-    ASCII."""
+    """Return the request's idempotency key. Raises `Problem` 422 unless it is 1 to `MAX_KEY`
+    characters of printable ASCII.
+    """
     value = known.head.headers.get(_KEY_HEADER)
     if value is None:
         return None
@@ -165,8 +165,9 @@ def idempotency_key(known: RequestState) -> str | None:
 
 
 def turn_of(request: Exchange, key: str | None) -> AbstractAsyncContextManager[None]:
-    """Until the block ends no other request of the account's idempotency key is answered: the next
-    one finds what this one has kept."""
+    """Hold back other requests with the same account and idempotency key while the context lasts;
+    the next one then finds this one's stored response.
+    """
     if key is None:
         return nullcontext()
     return request.engine.locks.of("idempotency key", request.key.account, key)
@@ -175,14 +176,14 @@ def turn_of(request: Exchange, key: str | None) -> AbstractAsyncContextManager[N
 def repeatable(
     request: Exchange, key: str | None, body: bytes, response: bytes
 ) -> Idempotency | None:
-    """What is kept for a request with a key, so that it can be sent again."""
+    """Return what is stored so that a request with a key can be repeated; None without a key."""
     return None if key is None else Idempotency(key, _digest(request, body), response)
 
 
 def replay_response(request: Exchange, stored: Idempotency, body: bytes) -> bytes:
-    """The stored response, which is marked as a replay.
+    """Return the stored response, marked as a replay.
 
-    Raises `Problem` 422 when the key was used with another method, path or body.
+    Raises `Problem` 422 if the key was used with another method, path or body.
     """
     if stored.digest != _digest(request, body):
         raise _key_problem("idempotency_mismatch", "this key was used with another request")

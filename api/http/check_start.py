@@ -1,4 +1,4 @@
-"""Whether a service with these settings would start, found out without starting it."""
+"""Check whether a service with these settings would start, without starting it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tollkeeper.engine.journal.source import connect_to_journal
 
 
 def obstacles(settings: Settings) -> list[str]:
-    """What would prevent the start, one line each; a service that runs on the folder is one."""
+    """Return the problems that would prevent the start, one line each; another service on the
+    folder is one.
+    """
     found = []
     listeners = [(settings.host, settings.port)]
     if (pages := settings.console_listener()) is not None:

@@ -1,4 +1,6 @@
-"""`/v1/checks` and `/v1/vocabulary`: try a text before it is stored, and what one may name."""
+"""`/v1/checks` and `/v1/vocabulary`: check a text before it is stored, and list the names that it
+may use.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +52,11 @@ from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.words import type_in_words
 
 CHECK_SECONDS = 10.0
-"""How long checking and testing one text may take."""
+"""The time limit for checking and testing one text."""
 
 
 class CheckBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A text of any kind of file."""
+    """A text, of any kind of file."""
 
     text: str
 
@@ -69,14 +71,14 @@ class SpanView(Struct, frozen=True):
 
 
 class TextEdit(Struct, frozen=True):
-    """What stands at `span` becomes `replacement`; an empty span is where it is inserted."""
+    """The text at `span` is replaced by `replacement`; an empty span marks where to insert it."""
 
     span: SpanView
     replacement: str
 
 
 class FoundDiagnostic(Struct, frozen=True, omit_defaults=True):
-    """One finding. `fix` is there where one is known: edits that are to be made together."""
+    """One finding. `fix`, if one is known, is a set of edits to apply together."""
 
     code: str
     severity: Literal["error", "warning"]
@@ -87,7 +89,7 @@ class FoundDiagnostic(Struct, frozen=True, omit_defaults=True):
 
 
 class UnmetView(Struct, frozen=True):
-    """What a test expected and what came out, and why, a line each."""
+    """What a test expected, what happened, and why, line by line."""
 
     line: int
     expected: str
@@ -96,8 +98,8 @@ class UnmetView(Struct, frozen=True):
 
 
 class TestView(Struct, frozen=True):
-    """A test of the text. `error` says why it could not be run: tests that take a file beside
-    their own can be run with `toll test` alone.
+    """A test in the text. `error` says why it could not be run: tests that need another file run
+    only with `toll test`.
     """
 
     title: str
@@ -110,7 +112,7 @@ class TestView(Struct, frozen=True):
 
 
 class MissedView(Struct, frozen=True):
-    """What no test met, refused, or let matter."""
+    """What no test met, refused, or made a difference to."""
 
     within: Annotated[str, Meta(description="The condition, signal, monitor or let.")]
     seen: Literal["met", "refused", "mattered"]
@@ -119,7 +121,7 @@ class MissedView(Struct, frozen=True):
 
 
 class CoverageView(Struct, frozen=True):
-    """How much of `goals` tests saw, in percent, and what they did not see."""
+    """The percentage of `goals` that tests reached, and those that they did not."""
 
     percent: float
     goals: int
@@ -127,8 +129,8 @@ class CoverageView(Struct, frozen=True):
 
 
 class WindowView(Struct, frozen=True):
-    """An aggregate over history. `over` is its span as a rule writes it, null as far back as there
-    is history; `held` says that the account's windows keep it already, so that it costs nothing.
+    """An aggregate over history. `over` is its span as written in a rule, null for all of history;
+    `held` is true if the account's windows have it already, so that it costs nothing more.
     """
 
     text: str
@@ -137,8 +139,8 @@ class WindowView(Struct, frozen=True):
 
 
 class ProofsView(Struct, frozen=True):
-    """What is proved of the rule, and before that how it differs from the active version of its
-    name; `complete` is false when the time was up before all was asked.
+    """The proofs about the rule, preceded by its differences from the active version of the same
+    name; `complete` is false if time ran out before all of them.
     """
 
     proofs: list[ProofView]
@@ -146,10 +148,10 @@ class ProofsView(Struct, frozen=True):
 
 
 class CheckAnswer(Struct, frozen=True):
-    """`kind` and `name` are what the text declares, null while it has errors. `formatted` is its
-    one layout, null while it has syntax errors; `coverage` is null where there is nothing to see.
-    `differences` are those in meaning from the active version of its name, null without one.
-    `proofs` are there when they were asked for.
+    """`kind` and `name` are those that the text declares, null if it has errors. `formatted` is the
+    formatted text, null if it has syntax errors; `coverage` is null if there is nothing to cover.
+    `differences` are those in meaning from the active version of the same name, null if there is
+    none. `proofs` are included if requested.
     """
 
     kind: FileNoun | None
@@ -164,8 +166,8 @@ class CheckAnswer(Struct, frozen=True):
 
 
 class NameView(Struct, frozen=True):
-    """A name as a rule writes it, its type and its meaning in words. `choices` are the strings that
-    it can be, where there are only these.
+    """A name as written in a rule, with its type and meaning. `choices` are the possible strings,
+    if they are limited.
     """
 
     name: str
@@ -186,7 +188,7 @@ class TableNameView(Struct, frozen=True):
 
 
 class DefinedName(Struct, frozen=True):
-    """A let of a definitions file that the account has published, with its text."""
+    """A let of a published definitions file of the account, with its text."""
 
     definitions: str
     name: str
@@ -195,7 +197,7 @@ class DefinedName(Struct, frozen=True):
 
 
 class MetricName(Struct, frozen=True):
-    """`keys` are the types of what a rule reads it with, in brackets."""
+    """`keys` are the types of the keys in brackets."""
 
     name: str
     type: str
@@ -209,7 +211,7 @@ class EventTypeNames(Struct, frozen=True):
 
 
 class VocabularyAnswer(Struct, frozen=True):
-    """All that a text of the account can name: the language's own words and names, and the
+    """All names that a text of the account can use: the language's own words and names, and the
     account's lists, tables, definitions and event types.
     """
 
@@ -227,12 +229,19 @@ class VocabularyAnswer(Struct, frozen=True):
     "check_text",
     tag=RULES,
     summary="Check a text and run its tests; nothing is stored",
-    doc=f"""What storing the text as a version would say, warnings included, with fixes where there are some; the text in its one layout; each test and what the tests did not see; the aggregates over history that it needs.
-
-It is read against the account's published definitions and event types and its lists. With `prove=true` it is told of a rule which conditions a payment can come to and meet, whether each `must` holds, and how the rule differs from the active version of its name, each with a payment that shows it. A text that takes longer than {CHECK_SECONDS:g} seconds is refused.""",
+    doc=(
+        "The diagnostics that storing the text as a version would give, warnings included, "
+        "with fixes where known; the formatted text; each test, and what the tests did not "
+        "cover; the aggregates over history that it needs.\n\n"
+        "It is checked against the account's published definitions and event types and its "
+        "lists. With `prove=true`, a rule is also proved: which conditions a payment can "
+        "reach and meet, whether each `must` holds, and how the rule differs from the "
+        "active version of the same name, each with an example payment. A text that takes "
+        f"longer than {CHECK_SECONDS:g} seconds is refused."
+    ),
     scope="rules:read",
     sent=Body(CheckBody, {"rule": Example("a small rule", {"text": RULE})}),
-    answers={200: Answer("What there is to say of it.")},
+    answers={200: Answer("The diagnostics, and what is known of the text.")},
     refusals=(422, 503),
 )
 async def check(
@@ -292,13 +301,13 @@ async def _prove(request: Request, content: bytes, known: KnownNames, name: str)
     "read_vocabulary",
     tag=RULES,
     summary="List what a text can name",
-    doc="For an editor: the language's words, fields and functions, and what the account has of its own.",
+    doc=("For an editor: the language's words, fields and functions, and the account's own names."),
     scope="rules:read",
     answers={200: Answer("All names.")},
 )
 async def read_vocabulary(request: Request) -> VocabularyAnswer:
     account = request.account
-    # The first time it is worked out, which takes long enough to hold others up.
+    # In a thread: the first call computes it, which takes long enough to delay other requests.
     words, names = await asyncio.to_thread(_language)
     known = known_of(account)
     specs = sorted((name, held.spec) for name, held in account.lists.items())
@@ -320,7 +329,7 @@ async def read_vocabulary(request: Request) -> VocabularyAnswer:
 
 @cache
 def _language() -> tuple[list[str], list[NameView]]:
-    """The words and names that every account has."""
+    """Return the words and names that every account has."""
     names = [NameView(each.name, each.type, each.doc, each.choices) for each in every_name()]
     return sorted(keywords()), names
 

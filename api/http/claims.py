@@ -1,4 +1,4 @@
-"""`/v1/claims`: payments to judge, each given to one person for a while."""
+"""`/v1/claims`: payments to review, each reserved for one person for a while."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tollkeeper.engine.search.questions import FindPayments
 _AT_ONCE = 20
 _PAGE = 200
 _PAGES = 10
-"""So many pages of payments are looked through for some that are nobody's."""
+"""The most pages of payments that are searched for unclaimed ones."""
 
 
 class ClaimList(Struct, frozen=True):
-    """Payments that are yours until `ends_at`."""
+    """Payments reserved for you until `ends_at`."""
 
     payments: list[FoundPayment]
     ends_at: InstantText
@@ -39,11 +39,16 @@ class ClaimList(Struct, frozen=True):
     "/v1/claims",
     "claim_payments",
     tag=LABELS,
-    summary="Take payments to judge",
-    doc="The newest that the search finds and nobody else is judging, for 15 minutes; those that are yours already among them, anew. With `label=none` those that were judged meanwhile are not found again. Claims are kept in memory: after a start of the service there are none.",
+    summary="Reserve payments for review",
+    doc=(
+        "The newest that the search finds and nobody else has reserved, for 15 minutes; "
+        "those reserved by you are included and renewed. With `label=none`, payments that "
+        "were labelled meanwhile are not found again. Reservations are kept in memory: a "
+        "restart of the service ends them."
+    ),
     scope="personal:read",
     of_merchants=True,
-    answers={200: Answer("They are yours.")},
+    answers={200: Answer("The payments are reserved.")},
     refusals=(422, 503),
 )
 @with_filter

@@ -1,4 +1,6 @@
-"""One connection: what isn't HTTP is answered in the one error body, and nobody holds it for long."""
+"""One client connection: anything that isn't HTTP gets the one error body, and slow clients are cut
+off.
+"""
 
 from __future__ import annotations
 
@@ -32,33 +34,34 @@ from tollkeeper.api.http.request import has_state, state_of
 from tollkeeper.engine.intake.violations import Violation
 
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
-"""Paths that are answered on connections beyond the limit too."""
+"""Paths that are answered even on connections past the limit."""
 SLOW_S = 1.0
-"""A head that is on its way for longer may be given up for the others of its address."""
+"""A head that takes longer than this may be dropped in favour of others from its address."""
 _BEHIND_HEAD_S = 0.005
-"""How long the body of a request that is plain but for that may be behind its head: many clients send
-the two by themselves."""
+"""How long to wait for the body of an otherwise plain request: many clients send head and body
+separately.
+"""
 LINGER_S = 2.0
-"""How long a client that was refused may go on with what it sends, which is not read."""
+"""How long a refused client may keep sending; what it sends is discarded."""
 _MOST_UNREAD = 16 * 1024 * 1024
-"""And how many bytes of it."""
+"""The most bytes of this that are discarded."""
 _AGREE_S = 0.2
-"""How long the other side of an idle connection over TLS has to agree that it ends."""
+"""How long the peer of an idle TLS connection has to confirm its end."""
 _LONGEST_TARGET = 65_535
-"""How many bytes of path and query httptools takes apart."""
+"""The most bytes of path and query that httptools parses."""
 
 _AROUND_TARGET = len("GET  HTTP/1.1\r\n\r\n")
 _AROUND_HEADER = len(": \r\n")
 
 
 class HeadTooLargeError(Exception):
-    """Ends the reading of a head."""
+    """Raised to stop parsing a head."""
 
 
 class Heads:
-    """The connections whose next head is on its way, the one that waits for longest first.
+    """The connections that wait for a request head, longest first.
 
-    `per_address` is how many an address may have before its slow ones are given up.
+    `per_address` is how many of them one address may have before its slow ones are closed.
     """
 
     def __init__(self, per_address: int) -> None:
@@ -67,7 +70,9 @@ class Heads:
         self._of: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
 
     def begin(self, connection: Connection, address: str, now: float) -> None:
-        """A head is awaited; its address' slow ones are given up when there are too many."""
+        """Register a connection that waits for a head; past the address's limit, its slowest one is
+        closed.
+        """
         self._begun[connection] = now
         of = self._of[address]
         of[connection] = None
@@ -77,7 +82,7 @@ class Heads:
                 oldest.give_up_head("heads_per_address")
 
     def end(self, connection: Connection, address: str) -> None:
-        """The head is whole, or the connection gone."""
+        """Unregister a connection whose head is complete, or that is gone."""
         if self._begun.pop(connection, None) is None:
             return
         of = self._of[address]
@@ -86,7 +91,7 @@ class Heads:
             del self._of[address]
 
     def give_up_oldest(self, but: Connection) -> bool:
-        """Closes the connection whose head is on its way for longest; False without any."""
+        """Close the connection that has waited longest for a head; returns False if there is none."""
         for connection in self._begun:
             if connection is not but:
                 connection.give_up_head("connections")
@@ -95,7 +100,7 @@ class Heads:
 
 
 async def answer_crowd(scope: Scope, _receive: Receive, send: Send) -> None:
-    """The application of a connection beyond the limit."""
+    """The ASGI application for a connection past the limit."""
     named = (REQUEST_ID, request_id(dict(reversed([*scope["headers"]]))))
     get_logger().warning("refused", status=503, request_id=named[1].decode())
     problem = unavailable("too many connections are open")
@@ -105,13 +110,15 @@ async def answer_crowd(scope: Scope, _receive: Receive, send: Send) -> None:
 
 @lru_cache(maxsize=256)
 def _parts(target: bytes) -> tuple[str, bytes, bytes]:
-    """Path, its bytes and query of a request's target. Raises httptools' errors."""
+    """Return a target's path (decoded and raw) and query. Raises httptools' errors."""
     parsed = httptools.parse_url(target)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
 
 
 class Awaited:
-    """What uvicorn asks of an `asyncio.Event`, for the one that waits: of most requests nobody does."""
+    """A lighter `asyncio.Event` with at most one waiter, for uvicorn: most requests never wait on
+    it.
+    """
 
     __slots__ = ("_is_set", "_waiting")
 
@@ -134,9 +141,9 @@ class Awaited:
 
 
 class Cycle(RequestResponseCycle):
-    """One request and its answer; head and body are one write when the length is known.
+    """One request and its answer; head and body are sent in one write if the length is known.
 
-    `task` runs it, and is one of `tasks` until it ends. `leave` closes the connection of a client that
+    `task` runs it, and is in `tasks` until it ends. `leave` closes the connection of a client that
     may still be sending.
     """
 
@@ -188,7 +195,7 @@ class Cycle(RequestResponseCycle):
 
 
 def _length(start: Any) -> bytes:
-    """The length that the start of an answer states, empty without one."""
+    """Return the content length from an answer's start message; empty without one."""
     for name, value in start["headers"]:
         if name == b"content-length":
             found: bytes = value
@@ -197,10 +204,11 @@ def _length(start: Any) -> bytes:
 
 
 class Connection(HttpToolsProtocol):
-    """Beyond `limit_concurrency` connections the one closes whose head is slowest; without any, a
-    request is refused, but for health and figures. A head has `timeout_keep_alive`
-    seconds to arrive, from the connection's start or from the head's own, and `head_bytes`; a body
-    that doesn't come with its head has `body_seconds`."""
+    """Past `limit_concurrency` connections, the one with the slowest head is closed; if none waits
+    for a head, the new one's requests are refused, except for health and metrics. A head must
+    arrive within `timeout_keep_alive` seconds and have at most `head_bytes`; a body that doesn't
+    come with its head must arrive within `body_seconds`.
+    """
 
     def __init__(
         self,
@@ -217,29 +225,29 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._heads = heads
         self._payments = payments
-        # A request that is plain as far as it has arrived, and its body.
+        # A request that is plain as far as it has arrived, and its body so far.
         self._plain: PlainHead | None = None
         self._body = b""
         self._plain_due: asyncio.TimerHandle | None = None
-        # The head of the first that was plain and had nothing before or behind it.
+        # The head of the first plain request that came alone, for recognising the next ones.
         self._known: PlainHead | None = None
-        # One that is whole, and answered once all else that came with it was looked at.
+        # A complete plain request; it is started once all received data is parsed.
         self._whole: PlainRequest | None = None
         self._address = ""
         self._most_in_head = head_bytes
         self._body_seconds = body_seconds
         self._most = self.limit_concurrency
-        # uvicorn would refuse in a body of its own, and without `Retry-After`.
+        # uvicorn's own refusal has another body and no `Retry-After`.
         self.limit_concurrency = None
         self._in_head = True
-        # What has arrived since the last message ended: of a head that is not whole, its bytes.
+        # The bytes since the last message ended: the size so far of an incomplete head.
         self._arrived = 0
         self._in_body = False
-        # How many bytes were left unread of a client that was refused, None before.
+        # The bytes discarded from a refused client; None if it wasn't refused.
         self._unread: int | None = None
-        # When the head or the body that is on its way has to be whole.
+        # The deadline of the head or body being received.
         self._due: asyncio.TimerHandle | None = None
-        # Since when there is neither a request nor a part of one, None while there is.
+        # Since when the connection has been idle; None while there is a request or part of one.
         self._idle_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -259,7 +267,9 @@ class Connection(HttpToolsProtocol):
         await app(scope, receive, send)
 
     def give_up_head(self, limit: str) -> None:
-        """Closes the connection for the sake of others; `limit` is the setting that asks for it."""
+        """Close the connection in favour of others; `limit` is the name of the setting, for the
+        log.
+        """
         get_logger().warning("connection_given_up", limit=limit, peer=self._address)
         self._is_here()
         self.transport.close()
@@ -268,7 +278,7 @@ class Connection(HttpToolsProtocol):
         self._leave_plain()
         super().shutdown()
         if self.transport.is_closing() and self.scheme == "https":
-            # TLS waits for the other side to agree, and who keeps a connection idle is not there.
+            # TLS waits for the peer to confirm, which an idle client may never do.
             self.loop.call_later(_AGREE_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -319,7 +329,7 @@ class Connection(HttpToolsProtocol):
         self._await_more()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that has sent all it wants to may close its side, and is answered still."""
+        """A client may close its side after sending its request; it is still answered."""
         last = self.pipeline[0][0] if self.pipeline else self.cycle
         if last is None or last.more_body or last.response_complete:
             return False
@@ -343,7 +353,7 @@ class Connection(HttpToolsProtocol):
             self._begin_cycle()
 
     def _find_plain(self) -> PlainHead | None:
-        """What the request whose head is here asks for, if it is a plain one as far as that tells."""
+        """Return the head as a plain request's, if it can be one so far."""
         if (
             self._payments is None
             or not self._takes_plain()
@@ -354,17 +364,17 @@ class Connection(HttpToolsProtocol):
         return self._payments.find(self.parser.get_method(), self.url, self.headers)
 
     def _takes_plain(self) -> bool:
-        """Whether nothing is to be answered before, and the client takes what it is answered."""
+        """Whether no earlier request is unanswered, and the client reads its answers."""
         before = self.cycle
         return (before is None or before.response_complete) and not self.flow.write_paused
 
     def _leave_plain(self) -> None:
-        """Whatever becomes of a request that isn't whole, the ordinary way sees it."""
+        """Pass an incomplete plain request to the ordinary way."""
         if self._plain is not None:
             self._begin_cycle()
 
     def _end_plain(self) -> bytes:
-        """What is here of the body of a request that is plain, or is plain no longer."""
+        """Stop treating the request as plain; returns the body received so far."""
         body, self._body, self._plain = self._body, b"", None
         if self._plain_due is not None:
             self._plain_due.cancel()
@@ -377,7 +387,7 @@ class Connection(HttpToolsProtocol):
         self.cycle = cast("RequestResponseCycle", self._whole)
 
     def _begin_cycle(self) -> None:
-        """The ordinary way: an application is given the request, and its body as it arrives."""
+        """The ordinary way: start the application with the request; the body follows as it arrives."""
         version = self.parser.get_http_version()
         path, raw_path, query = _parts(self.url)
         scope: Any = {
@@ -414,13 +424,13 @@ class Connection(HttpToolsProtocol):
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
-            # One that is sent before the answer to the one before it waits for that.
+            # A pipelined request waits until the one before it is answered.
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         assert isinstance(cycle, Cycle)
-        # Named here: Python would word a name for each.
+        # Named explicitly, since asyncio would format a name for each task.
         cycle.task = asyncio.Task(cycle.run_asgi(app), loop=self.loop, name="request")
         self.tasks.add(cycle.task)
 
@@ -450,12 +460,14 @@ class Connection(HttpToolsProtocol):
             self._idle_since = self.loop.time()
             if self.timeout_keep_alive_task is None:
                 self._close_when_idle(self.timeout_keep_alive)
-        # For the next head there is the timer of the idle connection, until its first byte.
+        # The idle timer covers the wait for the next head, until its first byte.
         if self._in_body:
             self._await_more()
 
     def _unset_keepalive_if_required(self) -> None:
-        """The timer goes on, and finds out by itself: so a request needs none of its own."""
+        """Leave the timer running: its handler checks for activity, so that a request needs no
+        timer of its own.
+        """
         self._idle_since = None
 
     def _close_when_idle(self, seconds: float) -> None:
@@ -464,7 +476,9 @@ class Connection(HttpToolsProtocol):
         )
 
     def timeout_keep_alive_handler(self) -> None:
-        """Closes a connection that was idle for so long; what is left of that is waited for."""
+        """Close the connection if it has been idle for long enough; otherwise set the timer for the
+        rest.
+        """
         self.timeout_keep_alive_task = None
         if self._idle_since is None or self.transport.is_closing():
             return
@@ -475,7 +489,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """A request to upgrade is answered as any other, and is nothing to warn of."""
+        """A request to upgrade is answered like any other, without a warning."""
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         if len(self.url) > _LONGEST_TARGET or self._head_size() > self._most_in_head:
@@ -486,7 +500,7 @@ class Connection(HttpToolsProtocol):
             )
 
     def _head_size(self) -> int:
-        """Bytes of the request's line and headers, as far as they are whole."""
+        """Return the size of the request line and the complete headers in bytes."""
         texts = len(b"".join(chain.from_iterable(self.headers)))
         return _AROUND_TARGET + len(self.url) + texts + _AROUND_HEADER * len(self.headers)
 
@@ -499,7 +513,7 @@ class Connection(HttpToolsProtocol):
         )
 
     def _await_more(self) -> None:
-        """Nothing that the client owes is waited for without end: a head, a body, the next head."""
+        """Set a deadline for what the client is to send next: a body or a head."""
         if self._due is not None or self.pipeline:
             return
         if self._in_body:
@@ -512,7 +526,7 @@ class Connection(HttpToolsProtocol):
         self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
 
     def _is_here(self) -> None:
-        # A head that is awaited is due.
+        # If a head is awaited, `_due` is its deadline.
         if self._due is not None:
             self._heads.end(self, self._address)
             self._due.cancel()
@@ -523,12 +537,12 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_started or not has_state(self.cycle.scope):  # type: ignore[arg-type]
             self.transport.close()
         else:
-            # Whoever reads the body sees this, and answers.
+            # The code that reads the body sees this, and answers.
             state_of(self.cycle.scope).late = True  # type: ignore[arg-type]
             self.cycle.message_event.set()
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
-        # What was sent is no request, so the id is never the caller's own.
+        # There is no valid request, so the id is never the caller's.
         named = request_id({})
         get_logger().warning("refused", status=int(status), request_id=named.decode())
         body = error_body([violation])
@@ -548,8 +562,9 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def leave(self) -> None:
-        """Closes the connection once the client has done so, at the latest in `LINGER_S`: what it sent
-        and nobody took would take the answer away with it (RFC 9112, section 9.6)."""
+        """Close the connection once the client has closed its side, or after `LINGER_S`: closing
+        with unread data would make the client lose the answer (RFC 9112, section 9.6).
+        """
         self._is_here()
         self._unread = 0
         self.flow.resume_reading()

@@ -1,4 +1,4 @@
-"""What was decided, newest first, over HTTP."""
+"""Decisions over HTTP, newest first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DecisionPage(Struct, frozen=True):
     "list_decisions",
     tag=PAYMENTS,
     summary="List decisions, newest first",
-    doc="A page with fewer items than asked for may still have a `cursor`.",
+    doc="A page with fewer items than requested may still have a `cursor`.",
     scope="payments:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),

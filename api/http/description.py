@@ -1,4 +1,4 @@
-"""What holds for every operation, in words (docs/api.md)."""
+"""The introduction of the API's description: what applies to every operation (docs/api.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed in meaning between two versions of a file, over HTTP."""
+"""Differences in meaning between two versions of a file, over HTTP."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ def difference_route(of: FileKind) -> HTTPRouteHandler:
         f"{of.base}/{{name:str}}/diff",
         f"diff_{of.noun}",
         tag=of.tag,
-        summary=f"Tell what changed in meaning between two versions of {of.one}",
-        doc="What was added, removed, moved or changed, in the author's words; nothing for two "
-        "texts that say the same.",
+        summary=f"Show what changed in meaning between two versions of {of.one}",
+        doc=(
+            "What was added, removed, moved or changed, in the author's terms; nothing for "
+            "two texts with the same meaning."
+        ),
         scope="rules:read",
         answers={200: Answer("The differences.")},
         refusals=(404, 422),
@@ -41,12 +43,12 @@ def difference_route(of: FileKind) -> HTTPRouteHandler:
         from_: Annotated[
             str | None,
             query_parameter(
-                "The older version, the one before `to` when not sent.", whole(1), 1, "from"
+                "The older version; by default the one before `to`.", whole(1), 1, "from"
             ),
         ] = None,
         to: Annotated[
             str | None,
-            query_parameter("The newer version, the newest when not sent.", whole(1), 2),
+            query_parameter("The newer version; by default the newest.", whole(1), 2),
         ] = None,
     ) -> DifferenceList:
         before, after = read_count("from", from_), read_count("to", to)

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document: routes as the framework reads them, types as msgspec describes them."""
+"""The OpenAPI 3.1 document: routes from the framework, types from msgspec."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 @cache
 def document() -> Json:
-    """The whole document, in plain data."""
+    """Return the whole document as plain data."""
     types: dict[str, Any] = {ErrorBody.__name__: ErrorBody}
     paths = _route_descriptions(types)
     for route in ROUTES:
@@ -76,10 +76,10 @@ def document() -> Json:
 
 
 def statuses(operation: Operation) -> list[int]:
-    """Every status of the one error body that the operation can answer with."""
+    """Return all error statuses that the operation can answer with."""
     found = {*operation.refusals, 400, 500}
     if operation.scope is not None:
-        # 422 also for a query parameter that it does not know.
+        # 422 also for unknown query parameters.
         found |= {401, 403, 422, 429}
     if operation.sent is not None:
         found |= {408, 413, 415}
@@ -87,7 +87,7 @@ def statuses(operation: Operation) -> list[int]:
 
 
 class _Types(OpenAPISchemaPluginProtocol):
-    """Leaves each Struct to msgspec, under its own name, and remembers it in `types`."""
+    """Leaves the schema of each Struct to msgspec, under its own name, and collects it in `types`."""
 
     def __init__(self, types: dict[str, Any]) -> None:
         self._types = types
@@ -106,10 +106,11 @@ class _Types(OpenAPISchemaPluginProtocol):
 
 
 def _route_descriptions(types: dict[str, Any]) -> dict[str, Json]:
-    """What the framework knows of each route: ids, words, parameters, good answers."""
+    """Describe each route as the framework knows it: ids, texts, parameters, successful answers."""
     described = Litestar(
         ROUTES,
-        # Its own pages would stand at `/schema`, and nobody asks this application for them.
+        # Without the framework's own documentation pages at `/schema`; nobody requests them from
+        # this application.
         openapi_config=OpenAPIConfig("", "", path="/unused", render_plugins=[]),
         plugins=[_Types(types)],
         logging_config=None,
@@ -120,7 +121,7 @@ def _route_descriptions(types: dict[str, Any]) -> dict[str, Json]:
 
 
 def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> None:
-    """Add what the framework does not know: errors, bodies, examples."""
+    """Add what the framework doesn't know: errors, bodies, examples."""
     described.pop("deprecated", None)
     if operation.deprecated is not None:
         described["deprecated"] = True
@@ -156,7 +157,7 @@ def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> N
 
 
 def _sent_notice(kind: NoticeKind, types: dict[str, Any]) -> Json:
-    """What the service sends to the addresses of an account's webhooks that want it."""
+    """Describe what the service sends to webhooks for one kind of notice."""
     type_, example = NOTICES[kind]
     content = {"schema": {"$ref": _SCHEMAS + _note(type_, types)}}
     _add_examples(content, {"example": Example(kind, {"kind": kind, **example})})
@@ -195,7 +196,7 @@ def _sent_header(name: str, doc: str, example: str) -> Json:
 
 
 def _tidy(parameter: Json) -> None:
-    """Said once: what the framework says of a parameter, again in its schema."""
+    """Remove from a parameter what its schema repeats."""
     for name in ("deprecated", "allowEmptyValue", "allowReserved"):
         parameter.pop(name, None)
     schema = parameter["schema"]
@@ -223,7 +224,7 @@ def _error_answer(status: int) -> Json:
 
 
 def _shape(type_: Any, types: dict[str, Any]) -> Json:
-    """The schema of a body: a named one, or one of several."""
+    """Return the schema of a body: a named type, or one of several."""
     if get_origin(type_) in (Union, UnionType):
         return {"anyOf": [_shape(each, types) for each in get_args(type_)]}
     if type_ is str or get_origin(type_) is Annotated:
@@ -232,7 +233,7 @@ def _shape(type_: Any, types: dict[str, Any]) -> Json:
 
 
 def _note(type_: Any, types: dict[str, Any]) -> str:
-    """The document's name of a type, which is its own."""
+    """Register a type; returns its name in the document."""
     name: str = type_.__name__
     assert types.setdefault(name, type_) is type_, f"two types are named {name}"
     return name
@@ -245,8 +246,9 @@ def _schemas(types: Iterable[Any]) -> Json:
 
 
 def _clean_schema(schema: Any) -> Any:
-    """Without defaults of null, which only say that a member may be left out; rows of equal items
-    and objects of any members in words that every generator of clients knows."""
+    """Remove defaults of null, and describe arrays and free-form objects in keywords that every
+    client generator supports.
+    """
     if isinstance(schema, Mapping):
         if schema.get("items") is False:
             first, *others = schema["prefixItems"]

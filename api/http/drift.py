@@ -16,9 +16,10 @@ from tollkeeper.engine.search.questions import FindScoreWeeks
 
 
 class ScoreWeekView(Struct, frozen=True):
-    """Seven days from `since`: `shift` is the population stability index of their scores against
-    those of the four weeks before, null without either; `shifted` says that it is 0.25 or more. Of
-    the `known` payments `expected` are the frauds that scores add up to, `frauds` those there were.
+    """Seven days from `since`. `shift` is the population stability index of their scores against
+    those of the four weeks before, null if either has no payments; `shifted` is true from 0.25 on.
+    Of the `known` payments, `expected` is the number of frauds that the scores predict, `frauds`
+    the actual number.
     """
 
     since: str
@@ -31,7 +32,7 @@ class ScoreWeekView(Struct, frozen=True):
 
 
 class DriftAnswer(Struct, frozen=True):
-    """The oldest week first."""
+    """The weeks, oldest first."""
 
     weeks: list[ScoreWeekView]
     lag_ms: LagMs
@@ -42,8 +43,16 @@ class DriftAnswer(Struct, frozen=True):
     "/v1/scores/drift",
     "read_drift",
     tag=FIGURES,
-    summary="Whether scores drift, by week",
-    doc=f"""How far each week's scores moved from those of the four weeks before, and how far they came true. The population stability index takes tenths of the payments before; below 0.1 nothing has moved, from {SHIFTED} on something has: other customers, another attack, a header that is sent no more. Expected and actual frauds are of payments with a label, or older than 45 days without one; far apart, the scorecard wants `toll fit`. Weeks end with `until`, and go back to `since`, 8 weeks when left out, {MOST_WEEKS} at most.""",
+    summary="Show whether scores drift, by week",
+    doc=(
+        "How far each week's scores shifted from those of the four weeks before, and how "
+        "well they predicted fraud. The population stability index is over tenths of the "
+        f"earlier payments: below 0.1 means no shift, from {SHIFTED} on there is one: other "
+        "customers, another attack, a header that is no longer sent. Expected and actual "
+        "frauds are counted over payments with a label, or older than 45 days without one; "
+        "if they are far apart, the scorecard needs `toll fit`. Weeks end at `until` and go "
+        f"back to `since`, by default 8 weeks, at most {MOST_WEEKS}."
+    ),
     scope="payments:read",
     answers={200: Answer("The weeks.")},
     refusals=(422, 503),
@@ -59,7 +68,7 @@ ROUTES = (read_drift,)
 
 
 def drift_answer(weeks: list[ScoreWeek], lag: int) -> DriftAnswer:
-    """The answer; `lag` in µs."""
+    """Return the answer; `lag` in µs."""
     return DriftAnswer([_view(each) for each in weeks], lag_ms(lag))
 
 

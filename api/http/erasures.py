@@ -1,4 +1,4 @@
-"""One person's data erased, over HTTP."""
+"""Erase one person's data over HTTP."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _ERASURE = {
 
 
 class ErasureBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """The user's identifier, as payments name it."""
+    """The user's id, as in payments."""
 
     user: RequiredText
 
 
 class Erasure(Struct, frozen=True):
-    """What was erased: how many payments, events and alerts told of the person, and how many
-    entries went from each list.
+    """How many payments, events and alerts held data of the person, and how many entries were
+    removed from each list.
 
-    `person` is the SHA-256, in hex, of the identifier, by which the audit log names the erasure.
+    `person` is the SHA-256, in hex, of the id; the audit log names the erasure by it.
     """
 
     person: str
@@ -54,14 +54,14 @@ class ErasureAnswer(Struct, frozen=True):
     "erase_person",
     tag=ACCOUNT,
     summary="Erase one person's data",
-    doc="""It goes for good, and in one request. Sent again it erases what came since, or what a run that was cut off had left.
+    doc="""The erasure is permanent, and made by one request. Sent again, it erases what arrived since, or what an interrupted run left over.
 
-- Of the person's payments: user, device, backend, metadata and the card's digits. What was decided stays, and so do amount, merchant, status and attempts.
+- Of the person's payments: user, device, backend, metadata and the card's digits. The decision stays, and so do amount, merchant, status and attempts.
 - Of events that name the person: free texts and addresses.
-- Of alerts that show something of these: keys and values.
-- Entries of lists and tables whose value is the identifier, or an e-mail address that stands beside it in a payment. They are your configuration: `list_entries` tells of each list how many went.
+- Of alerts that contain any of these: keys and values.
+- Entries of lists and tables whose value is the id, or an e-mail address that a payment has together with it. They are your configuration: `list_entries` says how many each list lost.
 
-The audit log keeps when, by whom and how much, with a hash in place of the identifier.""",
+The audit log records when, by whom and how much, with a hash in place of the id.""",
     scope="people:write",
     demand="change",
     sent=Body(ErasureBody, {"user": Example("a customer", {"user": "u-1"})}),
@@ -72,7 +72,7 @@ async def erase_person(request: Request) -> ErasureAnswer:
     engine, key = request.engine, request.key
     user = (await read_json(request, ErasureBody)).user
     erasing = asyncio.create_task(erase_user(engine, key.account, key.id, user))
-    # It goes on to its end, should the client leave.
+    # Shielded, so that it completes even if the client disconnects.
     engine.background.add(erasing)
     erasing.add_done_callback(engine.background.discard)
     erased = await asyncio.shield(erasing)

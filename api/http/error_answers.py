@@ -1,4 +1,4 @@
-"""The one error body: what each status and each type of error says."""
+"""The one error body: the meaning of each status and each error type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TYPES: Final[Mapping[str, str]] = {
     "unknown_member": "nothing reads a member of that name; in settings a typo is not passed over",
     "invalid_type": "the value has another JSON type than the member",
     "invalid_value": "the value is not one of those that are allowed",
-    "invalid_format": "the text is not written as the member wants it",
+    "invalid_format": "the text has another format than the member requires",
     "too_long": "a text, an array or an object has too many characters or items",
     "out_of_range": "a number, or a number of things, is too small or too large",
     "precision": "the number has more decimals than are allowed",
@@ -25,27 +25,27 @@ TYPES: Final[Mapping[str, str]] = {
     "required_by_status": "the `status` that was sent makes this member necessary",
     "malformed_json": "the body is not JSON, or an object in it has a member twice",
     "unknown_event_type": "no event type has this id",
-    "inactive_event_type": "no version of the event type is in force",
-    "invalid_credentials": "there is no key, or it is not good",
+    "inactive_event_type": "no version of the event type is active",
+    "invalid_credentials": "there is no key, or it is not valid",
     "forbidden": "the key does not have the scope that is needed",
-    "not_found": "what the path or the body names is not there",
+    "not_found": "what the path or the body names doesn't exist",
     "method_not_allowed": "the path has no such method; the header `Allow` lists those it has",
-    "unsupported_media_type": "the body is of another type than the operation takes, or compressed",
-    "conflict": "what was asked no longer fits what is there",
+    "unsupported_media_type": "the body is of a type that the operation doesn't take, or compressed",
+    "conflict": "the request conflicts with the current state",
     "idempotency_mismatch": "the idempotency key was used with another request",
     "too_large": "the body, or the head of the request, has too many bytes",
     "too_many_requests": "more was sent than is allowed: wait for `Retry-After` seconds, then send more slowly",
     "unavailable": "nothing was done and it may be sent again after `Retry-After` seconds",
     "timeout": "the body did not arrive in time",
     "malformed_request": "the request is not HTTP, or ended before it was whole",
-    "internal_error": "a fault of the service, which it has logged",
+    "internal_error": "an internal error, which the service has logged",
 }
-"""Every `type` of an error but a diagnostic's code (docs/api.md, "Errors")."""
+"""Every error `type`, except the codes of diagnostics (docs/api.md, "Errors")."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """What the one error body means under a status; `name` is the document's for it."""
+    """The meaning of the error body under one status; `name` is its name in the document."""
 
     name: str
     doc: str
@@ -59,7 +59,7 @@ def refusal(field: str, type_: str, message: str) -> dict[str, Any]:
 STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     400: ErrorAnswer(
         "BadRequest",
-        "The request can't be read: it is not HTTP, or its `Host` is none.",
+        "The request can't be read: it is not HTTP, or its `Host` is invalid.",
         Example("not HTTP", refusal("body", "malformed_request", "this is not HTTP")),
     ),
     401: ErrorAnswer(
@@ -73,14 +73,14 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     ),
     403: ErrorAnswer(
         "Forbidden",
-        "The key is good and lacks the scope that this operation needs, or its account is suspended.",
+        "The key is valid but lacks the scope that this operation needs, or its account is suspended.",
         Example(
             "another scope", refusal("authorization", "forbidden", "this key has no `rules` scope")
         ),
     ),
     404: ErrorAnswer(
         "NotFound",
-        "What the path names is not there. Another account's is never there.",
+        "What the path names doesn't exist. What belongs to another account never does.",
         Example("no such payment", refusal("id", "not_found", "no payment has this id")),
     ),
     405: ErrorAnswer(
@@ -101,7 +101,7 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     ),
     409: ErrorAnswer(
         "Conflict",
-        "What was asked no longer fits what is there. Read it again, then decide.",
+        "The request conflicts with the current state. Read that again, then decide.",
         Example(
             "somebody was faster",
             refusal("expected", "conflict", "the newest version is 4, not 3"),
@@ -114,7 +114,7 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     ),
     415: ErrorAnswer(
         "UnsupportedMediaType",
-        "The body is of another type than the operation takes, or in a content coding.",
+        "The body is of a type that the operation doesn't take, or in a content coding.",
         Example(
             "a form",
             refusal(
@@ -145,7 +145,7 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     ),
     500: ErrorAnswer(
         "Fault",
-        "A fault of the service. Whether the request was carried out is not known: send it again "
+        "An internal error. Whether the request was carried out is unknown: send it again "
         "with the same idempotency key or id.",
         Example(
             "a fault",
@@ -155,11 +155,11 @@ STATUSES: Final[Mapping[int, ErrorAnswer]] = {
     503: ErrorAnswer(
         "Unavailable",
         "Nothing was done, and it may be sent again after `Retry-After` seconds: the windows are "
-        "being rebuilt, too many requests wait, or the disk takes nothing.",
+        "being rebuilt, too many requests wait, or the disk can't be written.",
         Example("starting", refusal("body", "unavailable", "the windows are being rebuilt")),
     ),
 }
-"""Each status of the one error body that an operation can answer with."""
+"""Every status of the error body that an operation can answer with."""
 
 _RETRY_AFTER: Final = {
     "description": "Seconds to wait before sending it again.",
@@ -176,10 +176,10 @@ ERROR_HEADERS: Final[Mapping[int, Any]] = {
     405: {"Allow": {"schema": {"type": "string"}}},
     429: {
         "Retry-After": _RETRY_AFTER,
-        "RateLimit-Limit": _count("Requests at once, after a pause, where there are too many."),
-        "RateLimit-Remaining": _count("How many of them are left: none."),
-        "RateLimit-Reset": _count("Seconds until all of them are there again."),
+        "RateLimit-Limit": _count("The most requests at once, after a pause."),
+        "RateLimit-Remaining": _count("The number of them that are left: none."),
+        "RateLimit-Reset": _count("Seconds until all of them are available again."),
     },
     503: {"Retry-After": _RETRY_AFTER},
 }
-"""The headers that an error of a status has, as the document describes them."""
+"""The headers of error answers by status, for the document."""

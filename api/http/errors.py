@@ -18,7 +18,7 @@ JSON = b"application/json"
 
 
 class Problem(Exception):  # noqa: N818 - an answer, not a fault of ours
-    """A request that ends with `status` and the violations as its body."""
+    """A request that is answered with `status` and these violations."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Problem(Exception):  # noqa: N818 - an answer, not a fault of ours
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """The body of every error: each violation with its field, its type and a message."""
+    """The body of every error: violations, each with field, type and message."""
 
     errors: Sequence[Violation]
 
@@ -142,7 +142,7 @@ def unavailable(message: str) -> Problem:
 def too_many_requests(
     message: str, retry_after: int, left: Sequence[tuple[bytes, bytes]] = ()
 ) -> Problem:
-    """`left` is what the headers tell of the bucket that is empty, where it is a key's."""
+    """`left` are the rate limit headers of the empty bucket, if it is a key's."""
     return Problem(
         HTTPStatus.TOO_MANY_REQUESTS,
         [Violation("authorization", "too_many_requests", message)],
@@ -151,7 +151,7 @@ def too_many_requests(
 
 
 def taken(field: str) -> Problem:
-    """An id that is sent in `field` is in use."""
+    """The id that was sent in `field` is already in use."""
     return invalid([Violation(field, "taken", "the account has already used this id")])
 
 
@@ -161,13 +161,14 @@ def not_kept(error: JournalError) -> Problem:
     if isinstance(error, IndexUnavailable):
         return unavailable("payments can't be searched at the moment")
     if isinstance(error, Damaged):
-        # Which entry it is tells of other accounts; `toll verify` and commands say it.
+        # Not the entry itself, which may belong to another account; `toll verify` and other
+        # commands show it.
         return unavailable("an entry that this needs is damaged: a backup has to be restored")
     return unavailable("nothing can be written at the moment")
 
 
 def as_problem(error: Exception) -> Problem | None:
-    """What a request that ended with `error` is answered; None for a fault of ours."""
+    """Return the answer to a request that failed with `error`; None for an internal error."""
     match error:
         case Problem():
             return error
@@ -184,7 +185,8 @@ def as_problem(error: Exception) -> Problem | None:
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
             return nothing_here()
         case HTTPException(status_code=status, detail=detail):
-            # What Litestar refuses by itself: a number in a path that is none, an odd `Host`.
+            # Errors that Litestar raises itself, such as an invalid number in a path or an unusual
+            # `Host`.
             return Problem(status, [Violation("headers", "malformed_request", detail.lower())])
     return None
 

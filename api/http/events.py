@@ -1,4 +1,4 @@
-"""`/v1/events`, and an event type's metrics over time."""
+"""`/v1/events`, and the metrics of an event type over time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tollkeeper.engine.runtime import Engine
 encode = msgspec.json.Encoder().encode
 
 _AT_ONCE = 32
-"""How many events of a batch are on their way to disk together."""
+"""The number of events of a batch that are written at the same time."""
 
 Metrics: TypeAlias = Annotated[
     dict[str, JsonValue], Meta(description="Each metric's value for this event's own keys.")
@@ -65,13 +65,13 @@ class EventBody(Struct, frozen=True):
 
 
 class EventBatch(Struct, frozen=True):
-    """A batch of events, each as `event` is."""
+    """A batch of events, each as in `event`."""
 
     events: Annotated[list[SentEvent], Meta(min_length=1, max_length=MAX_EVENTS)]
 
 
 class EventResult(Struct, frozen=True):
-    """A stored event; `alerts` names the monitors that it set off."""
+    """A stored event; `alerts` names the monitors whose alerts it raised."""
 
     id: str
     type: str
@@ -106,7 +106,7 @@ class MetricPoint(Struct, frozen=True):
 
 
 class MetricView(Struct, frozen=True):
-    """A metric's value now, and hour by hour over the last day, oldest first."""
+    """A metric's current value, and its hourly values of the last day, oldest first."""
 
     type: str
     name: str
@@ -140,7 +140,7 @@ With `events`, up to {MAX_EVENTS:,} events in one request. Each is kept whole or
         },
     ),
     answers={
-        201: Answer("All is stored.", EventAnswer | BatchAnswer),
+        201: Answer("Everything is stored.", EventAnswer | BatchAnswer),
         207: Answer("Of a batch, some events were refused.", BatchAnswer),
     },
     refusals=(503,),
@@ -222,7 +222,7 @@ async def _submit_new(
     "/v1/event-types/{name:str}/metrics/{metric:str}",
     "read_metric",
     tag=EVENT_TYPES,
-    summary="Read a metric's value now and its recent course",
+    summary="Read a metric's current value and recent history",
     doc="For one key, hour by hour over the last day.",
     scope="rules:read",
     answers={200: Answer("The metric.")},
@@ -277,7 +277,7 @@ def created_response(body: bytes) -> Response[Any]:
 async def take_in(
     engine: Engine, active: ActivePrograms, body: bytes, arrived: int
 ) -> AcceptedEvent:
-    """Raises `Problem` for an event that is refused."""
+    """Accept an event. Raises `Problem` if it is refused."""
     event = read_event(body, arrived, active)
     if not isinstance(event, Event):
         raise invalid(event)
@@ -287,7 +287,7 @@ async def take_in(
 async def accepted_all(
     engine: Engine, active: ActivePrograms, batch: Sequence[bytes], arrived: int
 ) -> list[dict[str, Any]]:
-    """The result of each event, in order; each is kept whole or not at all."""
+    """Return each event's result, in order; each event is stored or refused independently."""
 
     def failed(index: int, problem: Problem) -> dict[str, Any]:
         return {"status": int(problem.status), "errors": place_in_batch(index, problem.violations)}

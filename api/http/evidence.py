@@ -1,4 +1,4 @@
-"""What a decision rests on beyond its explanation: the records that were counted, and shadows."""
+"""What a decision rests on besides its explanation: the counted records, and shadow versions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CountedRecords(Struct, frozen=True):
 
 
 class ShadowDecision(Struct, frozen=True):
-    """What was decided, or would have been; `score` is from 0 to 1."""
+    """The decision that was, or would have been, made; `score` is from 0 to 1."""
 
     action: Action | None
     condition: str | None
@@ -54,7 +54,7 @@ class ShadowDecision(Struct, frozen=True):
 
 
 class ShadowOfPayment(Struct, frozen=True):
-    """A version on trial beside the payment; `would` is null when it failed."""
+    """The decision of a version on trial for this payment; `would` is null if it failed."""
 
     kind: Decider
     name: str
@@ -72,8 +72,13 @@ class ShadowsOfPayment(Struct, frozen=True):
     "/v1/payments/{id:str}/explanation/records",
     "list_counted_records",
     tag=PAYMENTS,
-    summary="List the records behind a count of an explanation",
-    doc="All that an aggregate over history counted when the payment was decided, newest first: the payments and events in its window and of its key, each as known then, less what was erased or purged since. A page with fewer items than asked for may still have a `cursor`.",
+    summary="List the records behind a count in an explanation",
+    doc=(
+        "Everything that an aggregate over history counted when the payment was decided, "
+        "newest first: the payments and events in its window with its key, each as known "
+        "then, except what was erased or purged since. A page with fewer items than "
+        "requested may still have a `cursor`."
+    ),
     scope="personal:read",
     answers={200: Answer("A page.")},
     refusals=(404, 422, 503),
@@ -84,16 +89,14 @@ async def list_counted_records(
     of: Annotated[
         str | None,
         query_parameter(
-            "Whose aggregate it is, the rule's when left out.",
+            "Whose aggregate it is; by default the rule's.",
             {"type": "string", "enum": [*_DECIDERS]},
             "rule",
         ),
     ] = None,
     index: Annotated[
         str | None,
-        query_parameter(
-            "Its place among the explanation's `histories`, 0 when left out.", whole(0), 0
-        ),
+        query_parameter("Its index in the explanation's `histories`; 0 by default.", whole(0), 0),
     ] = None,
     cursor: Cursor = None,
     limit: Limit = None,
@@ -117,7 +120,10 @@ async def list_counted_records(
     "list_shadows_of_payment",
     tag=PAYMENTS,
     summary="List what shadows would have decided about a payment",
-    doc="Of each version that was on trial when the payment was decided; none of an unknown payment.",
+    doc=(
+        "For each version that was on trial when the payment was decided; empty for an "
+        "unknown payment."
+    ),
     scope="payments:read",
     answers={200: Answer("All of them.")},
     refusals=(422,),

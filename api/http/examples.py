@@ -1,4 +1,4 @@
-"""Bodies that the examples of several operations share; a test sends them."""
+"""Example bodies that several operations share; a test sends them."""
 
 from __future__ import annotations
 

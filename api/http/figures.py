@@ -1,4 +1,4 @@
-"""Figures over HTTP: counts by time and dimension, what changed most, scores, how rules perform."""
+"""Figures over HTTP: counts by time and dimension, movers, scores, and the performance of rules."""
 
 from __future__ import annotations
 
@@ -43,15 +43,16 @@ from tollkeeper.grammar.program import Rule
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 USUAL = DAY
-"""How far back figures go when it is not said."""
+"""The span of figures if none is given."""
 USUAL_OF_RULES = 30 * DAY
 FIELDS_SECONDS = 10.0
-"""How long what the payments hold may be counted for."""
+"""The time limit for counting fields."""
 EXPLAINED, MOST_EXPLAINED = 10, 100
-"""Of how many hits of a condition, and of a rule, it is looked up which conditions held beside."""
+"""The most hits, of a condition and of a whole rule, for which the other conditions are evaluated.
+"""
 
 MoneyView = Annotated[
-    dict[str, str], Meta(description="By currency, what they amount to, as decimal text.")
+    dict[str, str], Meta(description="The sum of their amounts by currency, as decimal text.")
 ]
 
 
@@ -70,7 +71,7 @@ class FigureView(Struct, frozen=True):
 
 
 class FigureList(Struct, frozen=True):
-    """`compared` are the same figures of the span that `compare` leads back to."""
+    """`compared` are the same figures for the span selected by `compare`."""
 
     figures: list[FigureView]
     compared: list[FigureView]
@@ -113,13 +114,13 @@ class FalsePositivesAnswer(Struct, frozen=True):
 
 
 class FieldFigureList(Struct, frozen=True):
-    """By the name of each field that a rule can read; empty while there are no payments."""
+    """Figures by field name, for all fields that a rule can read; empty without payments."""
 
     fields: dict[str, FieldFigure]
 
 
 class PrecisionView(Struct, frozen=True):
-    """Of hits labelled `fraud` or `legitimate`, the share of fraud, with its 95 % interval."""
+    """The share of fraud among hits labelled `fraud` or `legitimate`, with its 95 % interval."""
 
     labelled: int
     fraud: int
@@ -129,8 +130,8 @@ class PrecisionView(Struct, frozen=True):
 
 
 class CameBackView(Struct, frozen=True):
-    """Of the newest `of` denied payments, how many were followed within 7 days by a payment of the
-    same card or user that succeeded.
+    """Of the newest `of` denied payments, how many were followed within 7 days by a successful
+    payment with the same card or user.
     """
 
     of: int
@@ -138,8 +139,8 @@ class CameBackView(Struct, frozen=True):
 
 
 class AlsoMetView(Struct, frozen=True):
-    """Of the newest `of` hits, how many each later condition held for as well: those would be
-    caught without this one.
+    """Of the newest `of` hits, how many also met each later condition, which would catch them
+    without this one.
     """
 
     of: int
@@ -147,11 +148,11 @@ class AlsoMetView(Struct, frozen=True):
 
 
 class ConditionView(Struct, frozen=True):
-    """What a condition of one version decided, and what became of it.
+    """What a condition of one version decided, and the outcomes.
 
-    `condition` is null for payments on which none was met. `immature` is the share of hits younger
-    than 45 days, whose labels are not final. `by_score_too` are hits that the score alone would
-    have denied. `last` is when it was last met, ever; `trend` its hits by day.
+    `condition` is null for payments that met none. `immature` is the share of hits younger than 45
+    days, whose labels are not final. `by_score_too` counts hits that the score alone would have
+    denied. `last` is the last hit of all time; `trend` is the number of hits per day.
     """
 
     condition: str | None
@@ -180,8 +181,11 @@ class PerformanceAnswer(Struct, frozen=True):
     "read_figures",
     tag=FIGURES,
     summary="Count payments by time and dimension",
-    doc="""Exact counts of the payments that the filter means, of the last 24 hours when `since` is left out. Days and months are those of the account's time zone. A dimension has at most 200 values, those with the most payments.
-""",
+    doc=(
+        "Exact counts of the payments that match the filter, by default over the last 24 "
+        "hours. Days and months are those of the account's time zone. A dimension has at "
+        "most 200 values, those with the most payments."
+    ),
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The figures, oldest first.")},
@@ -194,7 +198,7 @@ async def read_figures(
     every: Annotated[
         str | None,
         query_parameter(
-            f"The length of the spans, one span when left out; at most {MOST} of them.",
+            (f"The length of each span; by default there is one span. At most {MOST} spans."),
             _choice(*EVERY),
             "hour",
         ),
@@ -207,9 +211,7 @@ async def read_figures(
     ] = None,
     compare: Annotated[
         str | None,
-        query_parameter(
-            "How far back the span lies that is compared with, such as `7d`.", example="7d"
-        ),
+        query_parameter("How far back the compared span lies, such as `7d`.", example="7d"),
     ] = None,
 ) -> FigureList:
     now = request.engine.clock()
@@ -245,9 +247,11 @@ async def read_figures(
     "/v1/figures/movers",
     "find_movers",
     tag=FIGURES,
-    summary="What changed most",
-    doc="""Values with many more payments in a span than in the same span of each of the four weeks before, the least likely first: 40 after a usual 2 come before 3 after none.
-""",
+    summary="List what changed most",
+    doc=(
+        "Values with many more payments in a span than in the same span of each of the four "
+        "weeks before, the most unusual first: 40 after a usual 2 come before 3 after none."
+    ),
     scope="payments:read",
     answers={200: Answer("The movers.")},
     refusals=(422, 503),
@@ -260,11 +264,11 @@ async def find_movers(
     since: Annotated[
         str | None,
         query_parameter(
-            "The beginning of the span: an instant, or a span back; `1h`.", MOMENT, "1h"
+            "The beginning of the span: an instant, or a span back; `1h` by default.", MOMENT, "1h"
         ),
     ] = None,
     until: Annotated[
-        str | None, query_parameter("The end of the span: now, unless said otherwise.", MOMENT)
+        str | None, query_parameter("The end of the span; now by default.", MOMENT)
     ] = None,
     limit: Annotated[str | None, limit(usual=20)] = None,
 ) -> MoverList:
@@ -290,8 +294,8 @@ async def find_movers(
     "/v1/scores",
     "read_scores",
     tag=FIGURES,
-    summary="How scores are distributed",
-    doc="101 buckets, one for each score, each an exact count: a score has two decimals.",
+    summary="Show how scores are distributed",
+    doc="101 buckets with exact counts, one for each score, since scores have two decimals.",
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The buckets, from 0.00 to 1.00.")},
@@ -303,7 +307,11 @@ async def read_scores(
     wanted: Filter,
     by: Annotated[
         str | None,
-        query_parameter("What each bucket is divided by; `label`.", _choice(*DIMENSIONS), "label"),
+        query_parameter(
+            "The dimension of each bucket's counts; `label` by default.",
+            _choice(*DIMENSIONS),
+            "label",
+        ),
     ] = None,
 ) -> ScoreList:
     dimension = read_choice("by", by, DIMENSIONS) or "label"
@@ -318,11 +326,14 @@ async def read_scores(
     "/v1/figures/holdout",
     "read_false_positives",
     tag=FIGURES,
-    summary="How many denials are wrong, by those held out",
-    doc="""What became of the payments that passed though they are denied, as the account's `holdout` says. People's are those labelled legitimate, and those without a label that are older than 45 days; the share of them is the share of denials that are wrong.
-""",
+    summary="Count false positives among held-out denials",
+    doc=(
+        "The outcomes of payments that were denied but passed, according to the account's "
+        "`holdout`. People's payments are those labelled legitimate, and those without a "
+        "label that are older than 45 days; their share is the share of wrong denials."
+    ),
     scope="payments:read",
-    answers={200: Answer("What became of them.")},
+    answers={200: Answer("The outcomes.")},
     refusals=(422, 503),
 )
 @with_filter
@@ -337,9 +348,13 @@ async def read_false_positives(request: Request, wanted: Filter) -> FalsePositiv
     "/v1/figures/fields",
     "read_field_figures",
     tag=FIGURES,
-    summary="What the payments hold",
-    doc="""For authors of rules: of the account's newest 2,000 payments as they were created, how many have each field, the commonest members of an enum with their shares, and the quarters of a number. Never a text, an address or an id. It is read in a process of its own.
-""",
+    summary="Show which fields payments have",
+    doc=(
+        "For authors of rules: how many of the account's newest 2,000 payments, as they "
+        "were created, have each field; the most common values of an enum with their "
+        "shares; a number's quartiles. Never a text, an address or an id. Computed in a "
+        "process of its own."
+    ),
     scope="payments:read",
     answers={200: Answer("The fields.")},
     refusals=(422, 503),
@@ -360,9 +375,13 @@ async def read_field_figures(request: Request) -> FieldFigureList:
     "/v1/rules/{name:str}/performance",
     "read_performance",
     tag=FIGURES,
-    summary="How a rule performs",
-    doc="""Per condition and version: hits, what became of them, money, precision from labels with its interval, the share of hits whose labels may still come, how many of the denied came back and succeeded, and the hits by day; with `overlap`, which later conditions held for its newest hits as well. Of 30 days when `since` is left out.
-""",
+    summary="Show how a rule performs",
+    doc=(
+        "For each condition and version: hits and their outcomes, money, precision from "
+        "labels with its interval, the share of hits that may still get a label, how many "
+        "denied customers came back and succeeded, and the hits per day; with `overlap`, "
+        "which later conditions its newest hits also met. Over 30 days by default."
+    ),
     scope="payments:read",
     answers={200: Answer("The conditions, those of the newest version first.")},
     refusals=(404, 422, 503),
@@ -371,15 +390,15 @@ async def read_performance(
     request: Request,
     name: Annotated[str, path_parameter("The rule's name.", "checkout")],
     since: Annotated[
-        str | None, query_parameter("An instant, or a span back; `30d`.", MOMENT, "30d")
+        str | None, query_parameter("An instant, or a span back; `30d` by default.", MOMENT, "30d")
     ] = None,
     until: Annotated[
-        str | None, query_parameter("An instant, or a span back; now when left out.", MOMENT)
+        str | None, query_parameter("An instant, or a span back; now by default.", MOMENT)
     ] = None,
     overlap: Annotated[
         str | None,
         query_parameter(
-            "Whether `also_met` is looked up, for which the newest hits are explained one by one.",
+            "Whether to find `also_met`, which explains the newest hits one by one.",
             FLAG,
         ),
     ] = None,
@@ -417,7 +436,7 @@ ROUTES = (
 
 
 def _conditions(account: Account, name: str) -> tuple[tuple[int, str], ...]:
-    """The conditions of the version in force, so that one without hits is shown too."""
+    """Return the conditions of the active version, so that those without hits are listed too."""
     lineage = account.files.get(("rule", name))
     if lineage is None:
         raise NotFound("name", f"there is no rule `{name}`")
@@ -429,7 +448,7 @@ def _conditions(account: Account, name: str) -> tuple[tuple[int, str], ...]:
 
 
 def _span(since: str | None, until: str | None, now: int, usual: int) -> tuple[int, int]:
-    """From when to when (µs), `usual` long when it isn't said. Raises `Problem` 422."""
+    """Read the span (µs), `usual` long by default. Raises `Problem` 422."""
     begin, end = read_moment_at("since", since, now), read_moment_at("until", until, now)
     end = now if end is None else end
     begin = end - usual if begin is None else begin
@@ -462,7 +481,9 @@ def _figure_view(figure: Figure) -> FigureView:
 async def _also_met(
     request: Request, rule: str, hits: ConditionPerformance, span: tuple[int, int], most: int
 ) -> AlsoMet:
-    """What held beside a condition, looked up for at most so many of its newest hits."""
+    """Return which later conditions were also met, for at most so many of a condition's newest
+    hits.
+    """
     if hits.condition is None or not (hits.tally.payments and most):
         return AlsoMet(0, {})
     terms = ((Facet.RULE, rule), (Facet.VERSION, hits.version), (Facet.CONDITION, hits.condition))

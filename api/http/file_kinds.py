@@ -20,7 +20,7 @@ FileNoun: TypeAlias = Literal["rule", "scorecard", "event_type", "definitions"]
 class FileKind:
     """A kind of file: `path` in paths and lists, `noun` in answers, `words` in sentences.
 
-    `type_name` leads the names of its types; `text` is a small file of the kind.
+    Names of its types start with `type_name`; `text` is a small example file.
     """
 
     kind: ProgramKind
@@ -39,16 +39,18 @@ class FileKind:
 
     @property
     def one(self) -> str:
-        """One file of the kind, with its article."""
+        """The noun with its article."""
         return f"{'an' if self.words[0] in 'aeiou' else 'a'} {self.words}"
 
     @property
     def example(self) -> str:
-        """The name of the file whose text is the example."""
+        """The name of the example file."""
         return self.text.split()[1]
 
     def answer_type(self, suffix: str, type_: Any, member: str | None = None) -> type[Struct]:
-        """The type of an answer that holds `type_` under the kind's own noun, or as `member`."""
+        """Return the type of an answer that holds `type_` as the member `member`, by default the
+        kind's noun.
+        """
         return _answer_type(f"{self.type_name}{suffix}", member or self.noun, type_)
 
 

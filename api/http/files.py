@@ -1,4 +1,4 @@
-"""Rules, scorecards, event types and definitions: stored as versions, published, rolled back."""
+"""Rules, scorecards, event types and definitions: store versions, publish them, roll back."""
 
 from __future__ import annotations
 
@@ -64,39 +64,48 @@ from tollkeeper.engine.registry.versions import (
 )
 
 FileName = Annotated[
-    str, path_parameter("The name that the file's text gives itself.", "checkout", NAME)
+    str, path_parameter("The name that the file's text declares.", "checkout", NAME)
 ]
 VersionNumber = Annotated[str, path_parameter("The version's number.", 1, whole(0))]
 Breaking = Annotated[
     str | None,
     query_parameter(
-        "For an event type's version that existing events may not fit: whether that is meant.",
+        (
+            "For a version of an event type that existing events may not fit: whether that "
+            "is intended."
+        ),
         FLAG,
     ),
 ]
 Untested = Annotated[
     str | None,
     query_parameter(
-        "With `publish`: whether to publish it though its own tests fail; the audit shows it.", FLAG
+        ("With `publish`: whether to publish although its own tests fail; the audit log shows it."),
+        FLAG,
     ),
 ]
 Until = Annotated[
     str | None,
     query_parameter(
-        "With `publish`, for a rule or a scorecard: when what was active for good is active again, "
-        "an instant or a span ahead.",
+        (
+            "With `publish`, for a rule or a scorecard: when the version that was last "
+            "active without an end becomes active again; an instant or a span ahead."
+        ),
         AHEAD,
         "6h",
     ),
 ]
 Reason = Annotated[
-    str | None, query_parameter("With `publish`: why, for the audit.", {"type": "string"})
+    str | None,
+    query_parameter("With `publish`: the reason, for the audit log.", {"type": "string"}),
 ]
 AppliesFrom = Annotated[
     str | None,
     query_parameter(
-        "For an event type's version: the instant from which it applies, not in the past. "
-        "A breaking version needs it.",
+        (
+            "For a version of an event type: the instant from which it applies, not in the "
+            "past. A breaking version needs it."
+        ),
         INSTANT,
     ),
 ]
@@ -108,11 +117,11 @@ SpanAhead: TypeAlias = Annotated[
 
 
 class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which version is meant.
+    """The version to publish.
 
-    `untested` publishes it though its own tests fail; the audit shows it. At `until`, an instant or
-    a span ahead such as `6h`, what was active for good is active again, as for rules and scorecards.
-    `reason` goes into the audit.
+    `untested` publishes it although its own tests fail, which the audit log shows. At `until` (an
+    instant, or a span ahead such as `6h`) the version that was last active without an end becomes
+    active again; only for rules and scorecards. The audit log records `reason`.
     """
 
     version: int
@@ -122,8 +131,8 @@ class VersionChoice(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EventVersionChoice(VersionChoice, frozen=True, forbid_unknown_fields=True):
-    """Which version of an event type is meant: from `applies_from` on it applies, and `breaking`
-    says that existing events may not fit it. What a `VersionChoice` says goes for it too.
+    """The version of an event type to publish; it applies from `applies_from` on, and `breaking`
+    allows that existing events may not fit it. The rest is as in `VersionChoice`.
     """
 
     breaking: bool = False
@@ -131,9 +140,9 @@ class EventVersionChoice(VersionChoice, frozen=True, forbid_unknown_fields=True)
 
 
 class FileSummary(Struct, frozen=True):
-    """One file among others: its newest version, the active one, what is on trial.
+    """A file in a list: its newest version, the active one, and those on trial.
 
-    At `until`, where there is one, version `former` is active again, or none where that is null.
+    At `until`, if set, version `former` becomes active again, or none if `former` is null.
     """
 
     name: str
@@ -174,10 +183,10 @@ class VersionView(Struct, frozen=True):
 
 
 class VersionState(Struct, frozen=True):
-    """`filling` is there while the windows of a version are being filled.
+    """`filling` is included while the version's windows are being filled.
 
-    `warnings` have the checker's own, and what the version reads that the account lacks: entries of
-    a list, rates. Each has the place in the text as its `field`.
+    `warnings` are the checker's, and one for each thing that the version reads but the account
+    lacks: entries of a list, rates. The `field` of each is its place in the text.
     """
 
     name: str
@@ -201,7 +210,9 @@ def list_route(of: FileKind) -> HTTPRouteHandler:
         f"list_{of.path}",
         tag=of.tag,
         summary=f"List {of.plural}",
-        doc="Those that the account has stored, by name, and the scorecard that ships, as version 0.",
+        doc=(
+            "Those that the account has stored, by name, and the shipped scorecard, as version 0."
+        ),
         scope="rules:read",
         answers={200: Answer("All of them.", answer)},
     )
@@ -225,8 +236,10 @@ def read_route(of: FileKind) -> HTTPRouteHandler:
         f"read_{of.noun}",
         tag=of.tag,
         summary=f"Read {of.one}",
-        doc="All its versions, newest first, with the text of the active one, or of the newest "
-        "when none is active.",
+        doc=(
+            "All versions, newest first, with the text of the active one, or of the newest "
+            "if none is active."
+        ),
         scope="rules:read",
         answers={200: Answer("The file.", answer)},
         refusals=(404,),
@@ -248,8 +261,10 @@ def read_version_route(of: FileKind) -> HTTPRouteHandler:
         f"read_{of.noun}_version",
         tag=of.tag,
         summary=f"Read one version of {of.one}",
-        doc="Versions are numbered from 1 and never change. Version 0 of the scorecard is the one that "
-        "ships.",
+        doc=(
+            "Versions are numbered from 1 and never change. Version 0 of the scorecard is "
+            "the shipped one."
+        ),
         scope="rules:read",
         answers={200: Answer("The version.", answer)},
         refusals=(404,),
@@ -281,7 +296,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         sent=Body(str, {"text": Example(f"a small {of.words}", of.text)}, TEXT),
         answers={
             201: Answer(
-                "The version is stored, and active when that was asked for.",
+                "The version is stored, and active if requested.",
                 answer,
                 {"stored": Example("stored", stored)},
             ),
@@ -309,8 +324,10 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         expected: Annotated[
             str | None,
             query_parameter(
-                "The newest version that the author has seen, 0 for none; when there is a newer "
-                "one, the answer is 409.",
+                (
+                    "The newest version that the author has seen, 0 for none; if there is a "
+                    "newer one, the answer is 409."
+                ),
                 whole(0),
             ),
         ] = None,
@@ -358,19 +375,22 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         f"activate_{of.noun}",
         tag=of.tag,
         summary="Make a version active",
-        doc="Publishes a stored version, or goes back to an earlier one. The tests of a version that "
-        "was not active before run first; where one fails, what was active stays so.",
+        doc=(
+            "Publishes a stored version, or goes back to an earlier one. The tests of a "
+            "version that was not active before run first; if one fails, nothing changes."
+        ),
         scope="rules:publish",
         demand="change",
         sent=Body(
             EventVersionChoice if of.kind == "event" else VersionChoice,
             {"first": Example("back to version 1", {"version": 1})},
         ),
-        answers={200: Answer("It is active.", answer), 202: later(answer)},
+        answers={200: Answer("The version is active.", answer), 202: later(answer)},
         refusals=(404, 409, 422, 503),
     )
     async def activate(request: Request, name: FileName) -> Response[Struct]:
-        # All kinds take what event types are offered: clients made from earlier descriptions send it.
+        # All kinds accept the members for event types: clients generated from earlier descriptions
+        # send them.
         chosen = await read_json(request, EventVersionChoice)
         planned = read_plan(chosen.breaking, chosen.applies_from)
         terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
@@ -395,11 +415,11 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
         f"{of.base}/{{name:str}}/active",
         f"deactivate_{of.noun}",
         tag=of.tag,
-        summary=f"Take {of.one} out of force",
-        doc="Its versions stay; any of them can be made active again.",
+        summary=f"Deactivate {of.one}",
+        doc="Its versions stay; any of them can be activated again.",
         scope="rules:publish",
         demand="change",
-        answers={200: Answer("It is not active any more.", answer)},
+        answers={200: Answer("It is no longer active.", answer)},
         refusals=(404, 409, 422, 503),
     )
     async def deactivate(request: Request, name: FileName) -> Struct:
@@ -410,7 +430,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
 
 
 async def require_passing(request: Request, name: str, content: bytes) -> None:
-    """Raises `Problem` 422 with each of the text's own tests that fails."""
+    """Raise `Problem` 422 with each of the text's own tests that fails."""
     found = await publish_errors_of(request.jobs, request.account, content)
     if found:
         raise invalid(place_diagnostics(name, content.decode("utf-8", "replace"), found))
@@ -425,7 +445,7 @@ async def publish_within_time(
 
 
 def read_terms(request: Request, untested: bool, until: str | None, reason: str) -> Terms:
-    """On what terms a version is published. Raises `Problem` 422."""
+    """Read the terms of publishing a version. Raises `Problem` 422."""
     try:
         end = None if until is None else read_until(until.replace(" ", "+"), request.engine.clock())
     except ValueError as error:
@@ -434,7 +454,7 @@ def read_terms(request: Request, untested: bool, until: str | None, reason: str)
 
 
 def read_plan(breaking: bool, applies_from: str | None) -> EventVersionPlan:
-    """How an event type's version is published. Raises `Problem` 422."""
+    """Read how an event type's version is published. Raises `Problem` 422."""
     try:
         return EventVersionPlan(
             breaking, None if applies_from is None else read_instant(applies_from.replace(" ", "+"))

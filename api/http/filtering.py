@@ -1,4 +1,4 @@
-"""The parameters that say which payments are meant, for every operation that takes a filter."""
+"""The parameters of a filter of payments, for all operations that take one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ADDRESS: Final = {
 }
 _MEMBER: Final = rf'(({"|".join(sorted(NAMES))}):("([^"\\]|\\.)+"|[^\s"]+))'
 MEMBERS: Final = {"type": "string", "pattern": rf"^\s*{_MEMBER}(\s+{_MEMBER})*\s*$"}
-"""A filter as text."""
+"""A filter in its text form."""
 
 
 def _choice(*choices: str) -> dict[str, Any]:
@@ -107,10 +107,10 @@ _DESCRIBED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
 def with_filter(
     handler: Callable[..., Awaitable[T]],
 ) -> Callable[..., Awaitable[T]]:
-    """The handler with every parameter of a filter, which it gets as `wanted`.
+    """Add all parameters of a filter to a handler, which gets the filter as `wanted`.
 
-    A parameter may be given several times: then any of its values will do. The filter means
-    nothing of merchants that who asks does not see. Raises `Invalid`.
+    A repeated parameter matches any of its values. The filter is limited to the merchants that the
+    requester sees. Raises `Invalid`.
     """
 
     async def run(request: Request, **given: str | None) -> T:

@@ -1,4 +1,6 @@
-"""What a request of a test account forces: a wait, an error; the engine forces score and action."""
+"""Outcomes that a request of a test account forces: a delay or an error here, score and action in
+the engine.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,9 @@ _UPDATE = msgspec.json.Decoder(_SentBody)
 
 
 async def obey(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
-    """What the request asks to come back, once it has waited as long as it asks to.
+    """Wait and fail as the request's metadata asks; return the forced outcome.
 
-    Raises `Problem`: the one that it asks for, or 422 for what can't be forced.
+    Raises `Problem`: the requested one, or 422 for what can't be forced.
     """
     forced = read_forced(metadata)
     if isinstance(forced, tuple):
@@ -48,9 +50,9 @@ async def obey(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
 
 
 async def obey_update(body: bytes) -> None:
-    """`obey`, for the body of an update, whose metadata is read for this alone.
+    """`obey` for an update's body, whose metadata is read only for this.
 
-    Raises `Problem` also for what there is none of in an update: a score, an action.
+    Also raises `Problem` for a forced score or action, which an update doesn't have.
     """
     metadata = _UPDATE.decode(body).payment.metadata
     if not isinstance(metadata, dict):
@@ -62,7 +64,7 @@ async def obey_update(body: bytes) -> None:
 
 
 def _error(status: int) -> Problem:
-    """The error that the document shows as the example of this status."""
+    """Return the error that the document shows as this status's example."""
     shown = STATUSES.get(status)
     if shown is None:
         message = f"the statuses that can be forced are {', '.join(map(str, STATUSES))}"

@@ -1,8 +1,8 @@
-"""Any node takes any request: one that does not own the journal sends it on to the one that does.
+"""Forward requests to the node that owns the journal, so that any node takes any request.
 
-The owner reads the key and decides, so that a key that was revoked ends everywhere at once. What was
-certainly not done is sent again, to whoever owns the journal by then; what may have been done is
-sent again only where doing it twice is doing it once.
+The owner checks the key and decides, so that a revoked key stops working everywhere at once. A
+request that was certainly not executed is sent again, to whichever node owns the journal then; one
+that may have been executed only if it is idempotent.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from tollkeeper.api.http.operation import operation_of
 from tollkeeper.api.http.routes import ROUTES
 
 NOT_OWNER = b"toll-not-owner"
-"""A header of the answer of a node that was sent on a request and does not own the journal."""
+"""A response header of a node that got a forwarded request but doesn't own the journal."""
 CLIENT = b"toll-client"
-"""A header of a request between nodes: the address of who sent it to the first of them."""
+"""A request header between nodes: the client's address, as the first node saw it."""
 HELD_BYTES = 1 << 16
-"""A larger body is sent on as it arrives, and once only: it is held before the key was read."""
+"""A larger body is forwarded as it arrives, and only once, since bodies are held before the key is
+checked.
+"""
 HELD_TOGETHER = 1 << 25
-"""How many bytes of bodies a node holds for all requests together; more are refused (503)."""
+"""The most bytes of bodies that a node holds for all requests; past it, requests are refused (503).
+"""
 GRACE_S = 1.0
-"""How long a node that owns the journal no more may still answer what it was sent before."""
+"""How long a former owner may still answer requests that were forwarded to it."""
 _OF_CONNECTION = frozenset(
     b"connection keep-alive transfer-encoding te trailer upgrade expect date".split()
 )
@@ -50,7 +53,7 @@ _REPEATABLE = frozenset(
 
 
 class Forwarded(Enum):
-    """What became of a request: answered, certainly not done, or that nobody knows."""
+    """The result of forwarding: answered, certainly not executed, or unknown."""
 
     ANSWERED = "answered"
     NOT_DONE = "not done"
@@ -58,8 +61,9 @@ class Forwarded(Enum):
 
 
 class HeldBody:
-    """A request's body as far as it is held; where that is not the whole, the rest comes as it arrives
-    and the request can be sent on once only."""
+    """A request's body, as far as it is held. If that isn't all of it, the rest is forwarded as it
+    arrives, and the request can be sent only once.
+    """
 
     def __init__(self, held: bytes, receive: Receive, *, is_whole: bool) -> None:
         self.held = held
@@ -68,20 +72,20 @@ class HeldBody:
         self._is_given = False
 
     def content(self) -> bytes | AsyncIterator[bytes]:
-        """The body, to be sent."""
+        """Return the body to send."""
         return self.held if self.is_whole else self._flow()
 
     async def receive(self) -> Any:
-        """The body again and what comes after it, for an application of this process."""
+        """Replay the body and what follows, for an application in this process."""
         if self._is_given:
             return await self._receive()
         self._is_given = True
         return {"type": "http.request", "body": self.held, "more_body": not self.is_whole}
 
     async def client_left(self) -> None:
-        """Until nobody waits any more for an answer that has begun."""
+        """Wait until the client disconnects, once its answer has begun."""
         if not self.is_whole:
-            # What is still to come of the body is read elsewhere, and tells of it there.
+            # The rest of the body is read by `_flow`, which notices a disconnect.
             await asyncio.get_running_loop().create_future()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -99,14 +103,14 @@ class HeldBody:
 
 @dataclass(slots=True)
 class Hold:
-    """Bodies that are held before they are sent on: `size` bytes of all requests together."""
+    """Holds bodies before they are forwarded; `size` is the number of bytes over all requests."""
 
     size: int = 0
 
     @asynccontextmanager
     async def body(self, receive: Receive) -> AsyncIterator[HeldBody | None]:
-        """A request's body, all of it unless it is large, held until the block ends; None when the
-        client has gone. Raises `Problem` 503 when too much is held.
+        """Hold a request's body while the context lasts, all of it unless it is large; None if the
+        client has disconnected. Raises `Problem` 503 if too much is held.
         """
         held = bytearray()
         more = True
@@ -128,21 +132,23 @@ class Hold:
 
 class Forwarder:
     """Connections to the other nodes, for requests to the owner of one shard; `certificates` is a
-    folder with those that nodes show each other (`node_context`). A node keeps one for `idle_s`
-    that nothing comes on."""
+    folder with the nodes' certificates (`node_context`). The peer closes a connection after
+    `idle_s` seconds without a request.
+    """
 
     def __init__(self, certificates: Path | None, idle_s: float, shard: int = 1) -> None:
         self._shard = str(shard).encode()
         self._context = None if certificates is None else node_context(certificates)
-        # Ended here before the other node ends it.
+        # Closed here before the peer closes it.
         self._idle_s = idle_s / 2
         self._nodes: defaultdict[str, KnownNode] = defaultdict(KnownNode)
 
     async def forward(
         self, address: str, scope: HTTPScope, body: HeldBody, send: Send
     ) -> Forwarded:
-        """Sends a request on to the node at `address`. Raises `Broken` where an answer that had begun
-        is cut off."""
+        """Forward a request to the node at `address`. Raises `Broken` if an answer is cut off after
+        it began.
+        """
         node = self._nodes[address]
         try:
             connection = node.take_idle(self._idle_s)
@@ -165,7 +171,9 @@ class Forwarder:
                 connection.abort()
 
     def leave(self, address: str) -> None:
-        """The node there owns the journal no more: it may answer what it was sent for `GRACE_S`."""
+        """Note that the node no longer owns the journal; it may answer what it was sent for
+        `GRACE_S` more.
+        """
         node = self._nodes.pop(address, None)
         if node is not None:
             node.is_former = True
@@ -175,7 +183,7 @@ class Forwarder:
                 asyncio.get_running_loop().call_later(GRACE_S, connection.abort)
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Close all connections."""
         for node in self._nodes.values():
             for connection in (*node.idle, *node.asked):
                 connection.abort()
@@ -183,15 +191,16 @@ class Forwarder:
 
 @dataclass(slots=True)
 class KnownNode:
-    """Connections to a node: those that are idle, the one used last at the end, and those that it
-    was asked over. `is_former` once it owns the journal no more."""
+    """The connections to a node: the idle ones, the last used at the end, and those with a request.
+    `is_former` is true once it no longer owns the journal.
+    """
 
     idle: list[NodeConnection] = field(default_factory=list)
     asked: set[NodeConnection] = field(default_factory=set)
     is_former: bool = False
 
     def take_idle(self, idle_s: float) -> NodeConnection | None:
-        """The idle connection that was used last; None when it was used too long ago."""
+        """Return the idle connection that was used last; None if it was used too long ago."""
         now = asyncio.get_running_loop().time()
         while self.idle:
             connection = self.idle.pop()
@@ -201,7 +210,7 @@ class KnownNode:
         return None
 
     def keep_idle(self, connection: NodeConnection) -> None:
-        """To be used again."""
+        """Keep a connection for another request."""
         connection.used_at = asyncio.get_running_loop().time()
         self.idle.append(connection)
 
@@ -242,7 +251,7 @@ async def _end_with(body: HeldBody, connection: NodeConnection) -> None:
 
 
 def may_repeat(scope: HTTPScope) -> bool:
-    """Whether a request does nothing more when it is done twice."""
+    """Whether the request may be executed twice without further effect."""
     if scope["method"] in _SAFE:
         return True
     has_key = any(name == b"idempotency-key" for name, _ in scope["headers"])
@@ -250,7 +259,7 @@ def may_repeat(scope: HTTPScope) -> bool:
 
 
 def of_its_client(scope: HTTPScope) -> HTTPScope:
-    """A request from another node as its client's: limits by address and log lines are of that."""
+    """Return a node's request with the client's address, for limits per address and log lines."""
     told = next((value for name, value in scope["headers"] if name == CLIENT), b"")
     try:
         address = str(ip_address(told.decode("latin-1")))
@@ -260,8 +269,9 @@ def of_its_client(scope: HTTPScope) -> HTTPScope:
 
 
 def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:
-    """How nodes know each other: `authority.pem` has signed each one's `certificate.pem`, whose key
-    is `key.pem`. Raises `OSError`."""
+    """Return the TLS settings between nodes: `authority.pem` signed every node's `certificate.pem`,
+    whose key is `key.pem`. Raises `OSError`.
+    """
     purpose = ssl.Purpose.CLIENT_AUTH if server else ssl.Purpose.SERVER_AUTH
     context = ssl.create_default_context(purpose, cafile=str(certificates / "authority.pem"))
     context.load_cert_chain(certificates / "certificate.pem", certificates / "key.pem")
@@ -270,12 +280,12 @@ def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:
 
 
 def _head(scope: HTTPScope, body: HeldBody, shard: bytes) -> bytes:
-    """A request's head, for the same target at another node."""
+    """Return a request's head, for the same target at another node."""
     query = scope["query_string"]
     target = scope["raw_path"] + (b"?" + query if query else b"")
-    # Whichever version the client speaks: nodes keep their connections, and send in chunks.
+    # HTTP/1.1 whatever the client speaks: nodes keep connections open and use chunks.
     line = b"%b %b HTTP/1.1\r\n" % (scope["method"].encode(), target)
-    # The parser has let no header in that could end its line.
+    # The parser accepts no header that could end its line.
     return b"".join(
         (line, *(b"%b: %b\r\n" % each for each in _headers(scope, body, shard)), b"\r\n")
     )

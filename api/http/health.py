@@ -1,4 +1,4 @@
-"""Operational paths, outside the interface's base: is the process alive, may traffic come."""
+"""Operational paths outside the interface's base: liveness, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollkeeper.api.http.operation import TEXT, Answer, operation
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import SERVICE
 
-# The framework tells the character set by itself.
+# Without the character set, which the framework adds.
 _FORMAT = CONTENT_TYPE_LATEST.partition("; charset")[0]
 
 
@@ -23,7 +23,7 @@ class Live(Struct, frozen=True):
 
 
 class Ready(Struct, frozen=True, omit_defaults=True):
-    """`passed_over` entries of the journal were damaged and are missing in all that is decided."""
+    """`passed_over` is the number of damaged journal entries, which decisions therefore ignore."""
 
     status: Literal["ready"]
     passed_over: int = 0
@@ -34,10 +34,10 @@ class Ready(Struct, frozen=True, omit_defaults=True):
     "/health/live",
     "live",
     tag=SERVICE,
-    summary="Whether the process answers",
-    doc="For a supervisor that restarts what is dead.",
+    summary="Check that the process is alive",
+    doc="For a supervisor that restarts dead processes.",
     scope=None,
-    answers={200: Answer("It does.")},
+    answers={200: Answer("It is alive.")},
 )
 async def live() -> Live:
     return Live()
@@ -48,12 +48,12 @@ async def live() -> Live:
     "/health/ready",
     "ready",
     tag=SERVICE,
-    summary="Whether traffic may come",
+    summary="Check that traffic may come",
     doc="""503 while the windows are being rebuilt after a start, with the share that is done, while the
 journal can't be written, and in a service that was started read-only; the message says which. A node
 that does not own its journal is ready as long as another does.""",
     scope=None,
-    answers={200: Answer("It may.")},
+    answers={200: Answer("It is ready.")},
     refusals=(503,),
 )
 async def ready(request: Request) -> Ready:
@@ -70,13 +70,13 @@ async def ready(request: Request) -> Ready:
     "/metrics",
     "metrics",
     tag=SERVICE,
-    summary="Figures in Prometheus' text format",
-    doc="""For whoever runs the service: it needs no key. It is on the operator's own listener when there
-is one, else here, as long as nobody but this machine can reach the interface.
+    summary="Read metrics in Prometheus' text format",
+    doc="""For whoever runs the service; needs no key. It is on the operator's own listener if there is
+one, else here, if only this machine can reach the interface.
 
-- `toll_request_duration_seconds` by `route` (`none` for a path that is not there) and `status` (`2xx`).
+- `toll_request_duration_seconds` by `route` (`none` for an unknown path) and `status` (`2xx`).
 - `toll_requests_total` by `route`, `status` (`422`) and `reason`, the type of the first error.
-- `toll_payments_total` by `action` (`none` when no analysis was asked for), `toll_updates_total`, `toll_events_total`.
+- `toll_payments_total` by `action` (`none` when no analysis was requested), `toll_updates_total`, `toll_events_total`.
 - `toll_ready`, `toll_owner`, `toll_shards`, `toll_standby_awaited`, `toll_rebuilt_ratio`, `toll_build_info`, `toll_damaged_entries`, `toll_clock_plausible`.
 - `toll_journal_waiting`, `toll_journal_errors_total`, `toll_journal_failing`, `toll_journal_bytes`.
 - `toll_disk_bytes`, `toll_disk_free_bytes`.
@@ -85,7 +85,7 @@ is one, else here, as long as nobody but this machine can reach the interface.
 
 No label holds a name or an id.""",
     scope=None,
-    answers={200: Answer("The figures.", str, media_type=TEXT)},
+    answers={200: Answer("The metrics.", str, media_type=TEXT)},
 )
 async def metrics(request: Request) -> Response[bytes]:
     figures = await exposition(request.service.figures)

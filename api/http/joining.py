@@ -1,8 +1,8 @@
-"""A node that joins takes what the owner has kept of windows and ages: to read the whole journal
-for them takes twenty times as long.
+"""A joining node copies the owner's windows and first-seen times: to build them from the whole
+journal takes twenty times as long.
 
-Both tell of people. The owner gives them to who shows that it has the key that all nodes share
-(`folder.key`); between machines nodes speak over TLS.
+Both contain personal data. The owner sends them only to a peer that proves that it has the nodes'
+shared key (`folder.key`); between machines, nodes use TLS.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from tollkeeper.engine.velocity.snapshot import FILE
 from tollkeeper.engine.window_snapshot import write_recent
 
 KEPT_FILES: Final = "/node/kept/"
-"""Under this path other nodes find the files by their names."""
+"""The path under which other nodes find the files by name."""
 _PROOF = b"toll-proof"
 _AMENDED = b"toll-amended"
-"""A header of the answer: up to which of the journal's amendments the file knows of them."""
+"""A response header: the last amendment of the journal that the file takes into account."""
 _PART = 1 << 20
 _BEGINNING_S = 120.0
-"""How long the owner may take to write what it is asked for."""
+"""How long the owner may take to write the requested file."""
 _PART_S = 10.0
-"""How long it may send nothing then."""
+"""How long the owner may then pause between parts."""
 
 log = get_logger()
 
 
 async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
-    """Answers a node that asks the journal's owner for one of its files. Raises `Problem`."""
+    """Answer a node that requests one of the owner's files. Raises `Problem`."""
     shown = next((value for name, value in scope["headers"] if name == _PROOF), b"")
     if not compare_digest(shown, _proof(engine.folder_key, engine.journal.shard.number)):
         raise unauthorized()
@@ -78,12 +78,13 @@ async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
 
 
 async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext | None) -> None:
-    """Brings the owner's files into the folder of a node that has no windows of its own; what does
-    not come is read from the journal. Raises `Unavailable`."""
+    """Copy the owner's files to the folder of a node without windows of its own. If that fails,
+    they are built from the journal. Raises `Unavailable`.
+    """
     folder, shard = source.folder, journal.shard.number
     names = (FILE, AGES_FILE)
     arriving = {name: folder / f"{name}.arriving" for name in names}
-    # A process that was killed may have left one.
+    # Left by a process that was killed.
     for path in (*arriving.values(), _copy_of(folder / AGES_FILE)):
         path.unlink(missing_ok=True)
     standing = await journal.standing()
@@ -113,7 +114,7 @@ def _proof(key: FolderKey, shard: int) -> bytes:
 
 
 async def _take(connection: NodeConnection, name: str, path: Path, shard: int, proof: bytes) -> int:
-    """Writes one file; up to which amendment it knows of them. Raises `OSError`."""
+    """Write one file; return the last amendment that it takes into account. Raises `OSError`."""
     head = b"GET %b HTTP/1.1\r\nhost: tollkeeper\r\n%b: %d\r\n%b: %b\r\n\r\n"
     target = (KEPT_FILES + name).encode()
     async with asyncio.timeout(_BEGINNING_S):
@@ -142,7 +143,7 @@ def _open(path: Path) -> BinaryIO | None:
 
 
 def _open_copy(path: Path) -> BinaryIO:
-    """A copy of a database as it is at one moment, which is gone once it is closed."""
+    """Open a consistent copy of a database; the copy is deleted when it is closed."""
     copied = _copy_of(path)
     copied.unlink(missing_ok=True)
     try:

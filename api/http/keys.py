@@ -1,4 +1,4 @@
-"""`/v1/keys`: the account's keys, made with a secret that is shown once, and revoked."""
+"""`/v1/keys`: the account's keys. A key is shown once, when it is made, and can be revoked."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from tollkeeper.engine.registry.keys import MAX_KEY_NAME
 from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.registry.state import ApiKey
 
-KeyId = Annotated[str, path_parameter("The part of the key that may be shown.", "toll_a1b2c3d4")]
+KeyId = Annotated[
+    str, path_parameter("The key's id: the part of it that is not secret.", "toll_a1b2c3d4")
+]
 
 
 class NewKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """`expires_at` is when it ends, never when it is left out; `test` makes it of the test account.
+    """`expires_at` is the end of its validity, by default none; `test` makes it a key of the test
+    account.
 
-    `owner` is the user who answers for it: whoever asks, when a user does; nobody answers for a test
-    key. For another, `toll keys create --owner` makes one.
+    `owner` is the user responsible for it: the requester, if that is a user; a test key has none.
+    For a key of another user there is `toll keys create --owner`.
     """
 
     scopes: Annotated[tuple[KeyScope, ...], Meta(extra_json_schema={"minItems": 1})]
@@ -63,7 +66,7 @@ class KeyList(Struct, frozen=True):
 
 
 class MadeKey(KeyView, frozen=True, kw_only=True):
-    """`secret` is the key itself, which is kept nowhere: it is shown this once."""
+    """`secret` is the key itself. It is not stored, so it is shown only once."""
 
     secret: str
 
@@ -82,7 +85,7 @@ class KeyAnswer(Struct, frozen=True):
     "list_keys",
     tag=ACCESS,
     summary="List the keys",
-    doc="Those of the account and of its test account, oldest first, also the revoked ones.",
+    doc=("The keys of the account and of its test account, oldest first, including revoked ones."),
     scope="users:read",
     answers={200: Answer("All of them.")},
 )
@@ -97,7 +100,10 @@ async def list_keys(request: Request) -> KeyList:
     "create_key",
     tag=ACCESS,
     summary="Make a key",
-    doc="The answer holds its secret this once: the service keeps its hash alone.",
+    doc=(
+        "The answer contains its secret, which is shown only once: the service stores its "
+        "hash alone."
+    ),
     scope="users:write",
     demand="change",
     sent=Body(
@@ -116,9 +122,9 @@ async def create_key(request: Request) -> MadeKeyAnswer:
         raise invalid([Violation("key.expires_at", "out_of_range", message)])
     mine = asking if asking in request.account.users else request.key.owner
     if sent.owner in request.account.users and sent.owner != mine:
-        # Who approves is told by a key's owner: with keys of others one could approve alone.
+        # Approvals go by a key's owner: with others' keys, one person could approve alone.
         raise forbidden_owner()
-    # Users are of the live account.
+    # Users belong to the live account.
     owner = ("" if sent.test else mine) if sent.owner is None else sent.owner
     verb = CreateKey(request.account.name, sent.scopes, sent.name, end, sent.test, owner)
     secret = (await request.perform(verb)).key
@@ -134,7 +140,7 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     "revoke_key",
     tag=ACCESS,
     summary="Revoke a key",
-    doc="Nothing can be asked with it from now on, and sessions that it began are over.",
+    doc="It can't be used from now on, and sessions that it started end.",
     scope="users:write",
     demand="change",
     answers={200: Answer("It is revoked.")},

@@ -1,4 +1,4 @@
-"""Labels over HTTP: what became known of payments, told, taken back and listed."""
+"""Labels over HTTP: set, removed and listed."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ from tollkeeper.engine.search.labelled import LabelPage
 from tollkeeper.engine.search.questions import FindLabels
 
 _MOST = 1000
-"""How many labels a batch has."""
+"""The most labels in a batch."""
 _AT_ONCE = 64
-"""How many of a batch are on their way to disk together."""
+"""The number of labels of a batch that are written at the same time."""
 
 PaymentId = Annotated[
     str,
@@ -67,13 +67,15 @@ PaymentId = Annotated[
 ]
 SourceName = Annotated[
     str,
-    path_parameter("Who says so.", "chargeback", {"type": "string", "enum": [*SOURCES]}),
+    path_parameter(
+        "The source of the label.", "chargeback", {"type": "string", "enum": [*SOURCES]}
+    ),
 ]
 Reason: TypeAlias = Annotated[str, Meta(max_length=1000)]
 
 
 class LabelBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """`at` is when the source came to know, now when it is left out; not in the future."""
+    """`at` is when the source learned it, by default now; it can't be in the future."""
 
     label: Verdict
     reason: Reason | None = None
@@ -81,7 +83,7 @@ class LabelBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LabelOfPayment(Struct, frozen=True, forbid_unknown_fields=True):
-    """A label of a batch; `label` null takes back what the source said."""
+    """A label in a batch; a `label` of null removes what the source said."""
 
     payment: RequiredText
     source: LabelSource
@@ -95,7 +97,7 @@ class LabelBatch(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LabelView(Struct, frozen=True):
-    """What a source says of a payment; `by` is the key, command or event that told it."""
+    """What a source says about a payment; `by` is the key, command or event that set it."""
 
     payment: str
     source: LabelSource
@@ -110,7 +112,9 @@ class LabelAnswer(Struct, frozen=True):
 
 
 class PaymentLabels(Struct, frozen=True):
-    """What each source says, and the label that counts: that of the weightiest source that is sure."""
+    """What each source says, and the label that counts: that of the highest-ranking source that is
+    sure.
+    """
 
     label: Verdict | None
     labels: list[LabelView]
@@ -123,7 +127,7 @@ class LabelList(Struct, frozen=True):
 
 
 class LabelRemoval(Struct, frozen=True):
-    """The label that was taken back."""
+    """The label that was removed."""
 
     payment: str
     source: LabelSource
@@ -134,7 +138,7 @@ class LabelRemovalAnswer(Struct, frozen=True):
 
 
 class LabelResult(Struct, frozen=True, omit_defaults=True):
-    """What became of one label of a batch: 200, or the status and errors that it would have alone."""
+    """The result of one label of a batch: 200, or the status and errors that it would get alone."""
 
     status: int
     errors: tuple[Violation, ...] | UnsetType = UNSET
@@ -149,9 +153,12 @@ class LabelResults(Struct, frozen=True):
     "/v1/payments/{id:str}/labels/{source:str}",
     "set_label",
     tag=LABELS,
-    summary="Say what became known of a payment",
-    doc="""Replaces what the source said before. Of several sources the weightiest one that is sure counts, in the order `chargeback`, `early_warning`, `review`, `customer`, `refund`, `import`; `unsure` counts only while no source is sure.
-""",
+    summary="Set a payment's label",
+    doc=(
+        "Replaces the source's former label. If there are several sources, the first one "
+        "that is sure counts, in the order `chargeback`, `early_warning`, `review`, "
+        "`customer`, `refund`, `import`; `unsure` counts only while no source is sure."
+    ),
     scope="labels:write",
     of_merchants=True,
     sent=Body(
@@ -178,11 +185,14 @@ async def put_label(
     "/v1/payments/{id:str}/labels/{source:str}",
     "remove_label",
     tag=LABELS,
-    summary="Take a label back",
-    doc="As when a dispute is won. Whoever reads the past reads it as it was known then.",
+    summary="Remove a label",
+    doc=(
+        "For example when a dispute is won. Questions about the past still get the label as "
+        "it was known then."
+    ),
     scope="labels:write",
     of_merchants=True,
-    answers={200: Answer("It is taken back, on disk.")},
+    answers={200: Answer("The label is removed, on disk.")},
     refusals=(404, 503),
 )
 async def remove_label(
@@ -202,8 +212,8 @@ async def remove_label(
     "/v1/payments/{id:str}/labels",
     "read_labels",
     tag=LABELS,
-    summary="A payment's labels",
-    doc="What each source says now.",
+    summary="Read a payment's labels",
+    doc="The current label of each source.",
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The labels.")},
@@ -224,8 +234,8 @@ async def read_labels(
     "/v1/labels",
     "set_labels",
     tag=LABELS,
-    summary="Say what became known of many payments",
-    doc=f"Up to {_MOST} labels, each kept or refused by itself, in the order they are sent.",
+    summary="Set labels of many payments",
+    doc=f"Up to {_MOST} labels, each stored or refused independently, in the order sent.",
     scope="labels:write",
     sent=Body(
         LabelBatch,
@@ -241,7 +251,7 @@ async def read_labels(
             )
         },
     ),
-    answers={200: Answer("What became of each, in their order.")},
+    answers={200: Answer("The result of each, in order.")},
     refusals=(422, 503),
 )
 async def set_labels(request: Request) -> LabelResults:
@@ -275,7 +285,7 @@ async def set_labels(request: Request) -> LabelResults:
     "list_labels",
     tag=LABELS,
     summary="List labels, newest first",
-    doc="What payments are labelled with now, in the order in which the labels were told.",
+    doc="The current labels of payments, in the order in which they were set.",
     scope="payments:read",
     answers={200: Answer("A page.")},
     refusals=(422, 503),
@@ -285,11 +295,11 @@ async def list_labels(
     since: Since = None,
     source: Annotated[
         str | None,
-        query_parameter("Only of this source.", {"type": "string", "enum": [*SOURCES]}),
+        query_parameter("Only labels of this source.", {"type": "string", "enum": [*SOURCES]}),
     ] = None,
     label: Annotated[
         str | None,
-        query_parameter("Only labels that say this.", {"type": "string", "enum": [*VERDICTS]}),
+        query_parameter("Only this label.", {"type": "string", "enum": [*VERDICTS]}),
     ] = None,
     cursor: Cursor = None,
     limit: Limit = None,
@@ -320,7 +330,7 @@ def _source(text: str) -> LabelSource:
 def _label(
     request: Request, source: LabelSource, label: Verdict | None, reason: str | None, at: str | None
 ) -> Label:
-    """Raises `Problem` 422 for a time that is none or has not come yet."""
+    """Make a label. Raises `Problem` 422 for an invalid or future time."""
     now = request.engine.clock()
     told = now if at is None else read_time("at", at)
     if told > now:

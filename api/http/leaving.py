@@ -1,4 +1,4 @@
-"""Work that goes on only while somebody waits for it."""
+"""Work that is cancelled when the client disconnects."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ T = TypeVar("T")
 
 
 async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` gives, which ends when the request's client leaves; its body was read before.
+    """Return the result of `work`, which is cancelled when the request's client disconnects; the
+    body must have been read.
 
-    Raises `Problem` 400 then, which nobody hears.
+    Raises `Problem` 400 in that case, which nobody receives.
     """
     doing = asyncio.create_task(work)
     leaving = asyncio.create_task(_left(request))

@@ -1,9 +1,10 @@
-"""How much a key, and all keys of an account together, may ask for: token buckets.
+"""Rate limits of a key, and of all keys of an account together: token buckets.
 
-Reports (payments and events) and all other work have buckets of their own: a shop's payments never
-wait for the same shop's imports. Of that work, changes of what is configured have one bucket more:
-each is a commit that other accounts' payments wait for. What comes a little too soon waits for its
-turn, unless it is a report, so that one account's requests come to others' payments one by one.
+Reports (payments and events) and all other requests have separate buckets, so that a shop's
+payments never wait for its own imports. Of the others, configuration changes have one more bucket,
+since each is a commit that other accounts' payments wait for. A request that comes a little too
+early waits for its turn, unless it is a report, so that one account's requests delay others'
+payments only one at a time.
 """
 
 from __future__ import annotations
@@ -22,25 +23,26 @@ REPORTS_BURST_S: Final = 2.0
 WORK_BURST_S: Final = 10.0
 CHANGES_BURST_S: Final = 5.0
 SIGN_INS_BURST_S: Final = 60.0
-"""A bucket that was left alone holds what its rate gives in so many seconds."""
+"""A bucket's capacity, in seconds of its rate."""
 MOST_STREAMS: Final = 20
-"""How many streams of decisions an account may follow at once on a listener: each asks the index
-twice a second."""
+"""The most decision streams of an account at once on a listener: each queries the index twice a
+second.
+"""
 _STREAM_AGAIN_S: Final = 5
 LONGEST_TURN_S: Final = 0.5
-"""For so long what is no report waits for its turn before it is refused."""
+"""The longest that a request other than a report waits for its turn before it is refused."""
 MAX_ADDRESSES: Final = 10_000
-"""Addresses whose sign-ins are counted; the one that tried none for longest makes room."""
+"""The most addresses whose sign-ins are counted; past it, the least recent one is forgotten."""
 
 Demand: TypeAlias = Literal["report", "work", "change"]
-"""What a request asks of the service; a change is work too."""
+"""What a request asks of the service; a change also counts as work."""
 
 _CARRIES_IPV4: Final = 0xFFFF
-"""How an `address_number` of an IPv4 address begins."""
+"""The upper bits of an `address_number` for an IPv4 address."""
 
 
 class Allowance(NamedTuple):
-    """What is left in the bucket that has least: requests, and seconds until it is full again.
+    """The state of the bucket with the least left: requests, and seconds until it is full again.
 
     The request's own turn comes in `wait` seconds.
     """
@@ -61,8 +63,8 @@ class Allowance(NamedTuple):
 
 @dataclass(slots=True)
 class Bucket:
-    """Gives `rate` tokens a second, and holds what that is in `burst` seconds; what is kept is when
-    (seconds of a steady clock) it is full again.
+    """Gains `rate` tokens a second, up to `burst` seconds' worth; `full_at` is when (seconds of a
+    monotonic clock) it is full again.
     """
 
     rate: int
@@ -71,7 +73,7 @@ class Bucket:
 
 
 class Limiter:
-    """The buckets of one listener: a key's own, and its account's."""
+    """The buckets of one listener, for keys and for accounts."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -85,11 +87,11 @@ class Limiter:
     def take(
         self, key: ApiKey, demand: Demand, now: float, tokens: int = 1, at_hand: int = 1
     ) -> Allowance:
-        """Takes `tokens` for a request; `now` in seconds of a steady clock.
+        """Take `tokens` for a request; `now` in seconds of a monotonic clock.
 
-        Raises `Problem` 429 when a bucket has not `at_hand` of them within the request's patience,
-        and takes none then. What it lacks of the others comes off what follows: no batch is too
-        large for ever.
+        Raises `Problem` 429, and takes nothing, if a bucket won't have `at_hand` tokens within the
+        longest wait. The other tokens may be missing: later requests wait for them, so that no
+        batch is too large.
         """
         reports = demand == "report"
         of = key.account, key.id, reports
@@ -114,7 +116,7 @@ class Limiter:
         return Allowance(round(rate * burst), left, ceil(full_in), wait)
 
     def _take_change(self, account: int, now: float) -> float:
-        """Seconds until the account's next change may begin. Raises as `take`."""
+        """Return the seconds until the account's next change may begin. Raises as `take`."""
         bucket = self._changes.get(account)
         if bucket is None:
             bucket = Bucket(self._settings.account_changes, CHANGES_BURST_S)
@@ -127,7 +129,7 @@ class Limiter:
         return wait
 
     def _open(self, of: tuple[int, str, bool]) -> tuple[Bucket, Bucket]:
-        """The full buckets of a key, and its account's, which its other keys may have used."""
+        """Make full buckets for a key, and the account's unless another key has used it."""
         account, _, reports = of
         limits, burst = self._settings, REPORTS_BURST_S if reports else WORK_BURST_S
         shared = self._of_accounts.setdefault(
@@ -138,8 +140,8 @@ class Limiter:
         return self._of_keys.setdefault(of, (own, shared))
 
     def open_stream(self, account: int, lasting: float, now: float) -> float:
-        """Counts a stream of an account until it is closed, but no longer than it may last (s); when
-        that is. Raises `Problem` 429 when the account follows as many as it may.
+        """Count a stream of an account until it is closed, at most for `lasting` (s); return when
+        that ends. Raises `Problem` 429 if the account has too many streams.
         """
         ends = [end for end in self._streams.get(account, ()) if end > now]
         if len(ends) >= MOST_STREAMS:
@@ -150,14 +152,14 @@ class Limiter:
         return end
 
     def close_stream(self, account: int, end: float) -> None:
-        """Counts the stream no longer that would have lasted until `end`."""
+        """Stop counting the stream that would have ended at `end`."""
         with suppress(ValueError):
             self._streams[account].remove(end)
 
     def take_sign_in(self, address: str, now: float) -> None:
-        """Takes one token for an attempt to sign in from an address, an IPv6 one with its neighbours.
+        """Take one token for a sign-in attempt from an address; IPv6 addresses share one per /64.
 
-        Raises `Problem` 429 when the bucket is empty, and takes none then.
+        Raises `Problem` 429, and takes nothing, if the bucket is empty.
         """
         place = _network(address)
         full_in = max(0.0, self._sign_ins_full_at.get(place, 0.0) - now)
@@ -186,7 +188,9 @@ def _noun(reports: bool) -> str:
 
 
 def _network(address: str) -> str:
-    """Whoever has one IPv6 address has the 2⁶⁴ beside it."""
+    """Return the /64 of an IPv6 address, since its holder has all 2⁶⁴ addresses in it; IPv4 as it
+    is.
+    """
     number = address_number(address)
     if number is None or number >> 32 == _CARRIES_IPV4:
         return address

@@ -1,4 +1,4 @@
-"""A file of entries over HTTP: what it would change, and all of it put into the list, or nothing."""
+"""Import a file of entries over HTTP: preview its changes, then add all of it or nothing."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _CSV = "value,expires_at,note\nd-1,2099-12-31T23:59:59Z,card testing\n"
 
 
 class MalformedLine(Struct, frozen=True):
-    """A line that is no entry; `place` is its number in the file, as `line 3`."""
+    """A line that is not an entry; `place` is its position in the file, as `line 3`."""
 
     place: str
     message: str
 
 
 class ImportPreview(Struct, frozen=True):
-    """The values that the list does not have and those that it has, in the order of the file, and the
-    first of the `malformed_count` lines that are no entries: with any, nothing can be imported.
+    """The values that are new and those that the list has already, in file order, and the first of
+    `malformed_count` lines that are not entries; if there are any, the file can't be imported.
     """
 
     new: list[str]
@@ -57,12 +57,14 @@ class PreviewAnswer(Struct, frozen=True):
     "/v1/lists/{name:str}/previews",
     "preview_import",
     tag=LISTS,
-    summary="See what a file of entries would change",
-    doc="CSV with a header: `value`, a table's columns, and `expires_at` and `note` where wanted. "
-    "Changes nothing.",
+    summary="Preview the import of a file of entries",
+    doc=(
+        "CSV with a header: `value`, a table's columns, and optionally `expires_at` and "
+        "`note`. Changes nothing."
+    ),
     scope="lists:write",
     sent=Body(_Csv, {"csv": Example("a file", _CSV)}, media_type=TEXT),
-    answers={200: Answer("What is new, what is there, and what is no entry.")},
+    answers={200: Answer("New values, existing values, and lines that are not entries.")},
     refusals=(404,),
 )
 async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
@@ -78,12 +80,14 @@ async def preview_import(request: Request, name: NamedList) -> PreviewAnswer:
     "import_entries",
     tag=LISTS,
     summary="Add or renew the entries of a file",
-    doc="The same CSV, all or none; entries that the file does not have stay. A whole list is "
-    "replaced by `toll lists import`.",
+    doc=(
+        "The same CSV, all entries or none; other entries of the list stay. `toll lists "
+        "import` replaces a whole list."
+    ),
     scope="lists:write",
     demand="change",
     sent=Body(_Csv, {"csv": Example("a file", _CSV)}, media_type=TEXT),
-    answers={200: Answer("They are in.")},
+    answers={200: Answer("The entries are added.")},
     refusals=(404, 422, 503),
 )
 async def import_entries(request: Request, name: NamedList) -> PutAnswer:
@@ -103,7 +107,7 @@ def _preview(text: bytes, spec: Spec, held: Contents) -> ImportPreview:
 
 
 def _shown_entries(text: bytes, spec: Spec) -> list[dict[str, Any]]:
-    """Raises `Problem` 422 for a file of which a line is no entry."""
+    """Read a file's entries. Raises `Problem` 422 if a line is not one."""
     entries, bad = _read(text, spec)
     if bad:
         wrong = [Violation(each.place, "invalid_format", each.message) for each in bad]

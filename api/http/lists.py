@@ -47,20 +47,20 @@ class ListBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TableBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table, found by exact value, longest prefix or network."""
+    """A table, looked up by exact value, longest prefix or network."""
 
     by: Lookup
     columns: Annotated[
         dict[Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_]*$")], ColumnType],
         Meta(
-            description="The type of each column, or the strings that it may hold.",
+            description="The type of each column, or its possible strings.",
             extra_json_schema={"minProperties": 1, "maxProperties": 64},
         ),
     ]
 
 
 class SentList(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `ListBody` or a `TableBody` that is still to be checked."""
+    """A `ListBody` or a `TableBody` that is not checked yet."""
 
     type: EntryType | UnsetType = UNSET
     by: Lookup | UnsetType = UNSET
@@ -85,17 +85,17 @@ class ListOfLists(Struct, frozen=True):
 
 
 class EntryChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry; a table's has `columns`. The value of a number may be sent as text.
+    """An entry; of a table, with `columns`. A number may be sent as text.
 
-    A value is kept as it is sent; a card number in a note is masked. `by` may come back as it was
-    read, and is passed over.
+    Values are stored as sent; a card number in a note is masked. `by` is accepted and ignored, so
+    that an answer may be sent back.
     """
 
     value: Annotated[str, Meta(min_length=1)] | float
     columns: dict[str, Any] | UnsetType = UNSET
     expires_at: Annotated[
         InstantText | UnsetType | None,
-        Meta(description="ISO 8601 with an offset; from then on it is not there."),
+        Meta(description="ISO 8601 with an offset; from then on, rules no longer see the entry."),
     ] = UNSET
     note: Annotated[str, Meta(max_length=MAX_VALUE_TEXT)] | UnsetType | None = UNSET
     by: str | UnsetType = UNSET
@@ -108,7 +108,7 @@ class EntryBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SentEntries(Struct, frozen=True, forbid_unknown_fields=True):
-    """An `EntryBody` whose entries are still to be checked."""
+    """An `EntryBody` whose entries are not checked yet."""
 
     entries: tuple[Any, ...]
 
@@ -152,7 +152,10 @@ class RemovedAnswer(Struct, frozen=True):
     "list_lists",
     tag=LISTS,
     summary="List the lists and tables",
-    doc="By name. Who sees some merchants alone sees those that the account names in `merchant_lists`.",
+    doc=(
+        "By name. A user who is limited to some merchants sees those in the account's "
+        "`merchant_lists`."
+    ),
     scope="lists:read",
     of_merchants=True,
     answers={200: Answer("All of them.")},
@@ -168,7 +171,7 @@ async def list_lists(request: Request) -> ListOfLists:
     "/v1/lists/{name:str}",
     "read_list",
     tag=LISTS,
-    summary="Read what a list or table is",
+    summary="Read a list or table",
     doc="Its type, or its lookup and columns.",
     scope="lists:read",
     of_merchants=True,
@@ -185,9 +188,11 @@ async def read_list(request: Request, name: NamedList) -> ListAnswer:
     "make_list",
     tag=LISTS,
     summary="Make a list or a table",
-    doc="With `type` a list, with `by` and `columns` a table. One that is there already is left as "
-    "it is; when it is of another type, the answer is 422. Publishing a rule that declares a "
-    "list makes it as well, empty.",
+    doc=(
+        "With `type` a list, with `by` and `columns` a table. An existing one is left "
+        "unchanged; if its type differs, the answer is 422. Publishing a rule that declares "
+        "a list also makes it, empty."
+    ),
     scope="lists:write",
     demand="change",
     sent=Body(
@@ -204,8 +209,8 @@ async def read_list(request: Request, name: NamedList) -> ListAnswer:
         },
     ),
     answers={
-        200: Answer("It was there already."),
-        201: Answer("It is made, empty.", ListAnswer),
+        200: Answer("The list existed already."),
+        201: Answer("The list is made, empty.", ListAnswer),
     },
     refusals=(503,),
 )
@@ -233,14 +238,16 @@ async def read_entries(
     name: NamedList,
     cursor: Annotated[
         str | None,
-        query_parameter("The `cursor` of the page before; left out for the first page."),
+        query_parameter("The `cursor` of the previous page; left out for the first page."),
     ] = None,
     limit: Annotated[str | None, page_limit(LIST_PAGE)] = None,
     value: Annotated[
         str | None,
         query_parameter(
-            "Only the entries that hold this value: that with the same one, and also the networks "
-            "that an address lies in, and the prefixes that a text begins with.",
+            (
+                "Only entries that match this value: the same value, networks that contain "
+                "the address, or prefixes of the text."
+            ),
             example="203.0.113.7",
         ),
     ] = None,
@@ -265,7 +272,7 @@ async def read_entries(
     "put_entries",
     tag=LISTS,
     summary="Add or renew entries",
-    doc="All or none; they work at once, in every rule that uses the list.",
+    doc="All or none; they take effect at once, in every rule that uses the list.",
     scope="lists:write",
     demand="change",
     sent=Body(
@@ -285,7 +292,7 @@ async def read_entries(
             )
         },
     ),
-    answers={200: Answer("They are in.")},
+    answers={200: Answer("The entries are added.")},
     refusals=(404, 503),
 )
 async def put_entries(request: Request, name: NamedList) -> PutAnswer:
@@ -301,11 +308,11 @@ async def put_entries(request: Request, name: NamedList) -> PutAnswer:
     "remove_entries",
     tag=LISTS,
     summary="Remove entries",
-    doc="By their values, all or none: one that is not there is a 404.",
+    doc="By their values, all or none: a value that doesn't exist is a 404.",
     scope="lists:write",
     demand="change",
     sent=Body(EntryBody, {"entry": Example("one", {"entries": [{"value": "m-1"}]})}),
-    answers={200: Answer("They are out.")},
+    answers={200: Answer("The entries are removed.")},
     refusals=(404, 503),
 )
 async def remove_entries(request: Request, name: NamedList) -> RemovedAnswer:
@@ -316,17 +323,17 @@ async def remove_entries(request: Request, name: NamedList) -> RemovedAnswer:
 
 
 def values_of(entries: Sequence[Any]) -> list[Any]:
-    """What is meant by entries of which the values are enough."""
+    """Return the values from entries given as values or as objects."""
     return [item.get("value") if isinstance(item, dict) else item for item in entries]
 
 
 def entry_view(spec: Spec, entry: ListEntry) -> EntryView:
-    """An entry as it is read."""
+    """Return an entry as the interface shows it."""
     return msgspec.convert(show_entry(spec, entry), EntryView)
 
 
 def list_view(name: str, spec: Spec) -> ListView:
-    """A list in the form that `PUT /lists/{name}` takes, with its name."""
+    """Return a list in the form that `PUT /lists/{name}` takes, with its name."""
     if isinstance(spec, ListSpec):
         return ListView(name, type=spec.type)
     return ListView(name, by=spec.by, columns=spec.columns)

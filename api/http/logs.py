@@ -1,8 +1,8 @@
-"""One line a request: JSON in a pipe, coloured on a terminal, with no personal data in it.
+"""One log line per request: JSON in a pipe, coloured on a terminal, without personal data.
 
-A line costs its request a memory write. A thread words the lines and brings them out, so a reader
-that stops holds nobody up: past a bound lines are dropped, and their number is told once it reads
-again.
+A request only appends its line to a queue. A thread formats and writes the lines, so that a stalled
+reader delays nobody: past a limit, lines are dropped, and their number is logged once the reader
+continues.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ import structlog
 from structlog.typing import EventDict, FilteringBoundLogger
 
 _PAUSE_S = 0.05
-"""How long lines are gathered, to be written together."""
+"""The interval at which lines are written together."""
 WAITING = 20_000
-"""How many lines may wait for the reader."""
+"""The most lines that wait for the reader."""
 _PATIENCE_S = 2.0
-"""How long the end waits for the reader."""
+"""How long closing waits for the reader."""
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _colour = structlog.dev.ConsoleRenderer(colors=True)
 
 
 class Lines:
-    """Lines on their way to a stream, in place of a logger of structlog's; `word` makes the text of
-    one."""
+    """Writes lines to a stream, as a structlog logger; `word` formats one."""
 
     def __init__(self, stream: TextIO, word: Callable[[EventDict], bytes]) -> None:
         self._file = stream.fileno()
@@ -57,12 +56,12 @@ class Lines:
     debug = info = warning = error = critical = exception = msg
 
     def close(self) -> None:
-        """Done when all is written, or the reader's time is up."""
+        """Wait until all lines are written, or `_PATIENCE_S` has passed."""
         self._closed.set()
         self._thread.join(_PATIENCE_S)
 
     def _bring_out(self) -> None:
-        # A reader that has gone away takes no more lines.
+        # Stops for good once the reader is gone.
         with suppress(OSError, ValueError):
             while not self._closed.wait(_PAUSE_S):
                 self._write()
@@ -75,13 +74,13 @@ class Lines:
             events.append(_stamp("warning", {"event": "lines_dropped", "count": dropped}))
         text = b"".join([b"%b\n" % self._word(event) for event in events])
         while text:
-            # Past the stream's own buffer, whose lock would hold up the end of the process.
+            # Not through the stream's buffer, whose lock would block the end of the process.
             text = text[os.write(self._file, text) :]
 
 
 @contextmanager
 def logging_to(stream: TextIO = sys.stderr) -> Iterator[None]:
-    """Send every log line to `stream` until the block ends."""
+    """Send all log lines to `stream` while the context lasts."""
     lines = Lines(stream, _on_terminal if stream.isatty() else _as_json)
     structlog.configure(
         processors=[_as_it_is],
@@ -98,7 +97,7 @@ def logging_to(stream: TextIO = sys.stderr) -> Iterator[None]:
 
 
 class _Others(logging.Handler):
-    """Brings what libraries warn of among the lines; their words hold nothing that was sent."""
+    """Logs warnings of libraries, whose texts contain nothing that clients sent."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -111,7 +110,7 @@ class _Others(logging.Handler):
 
 
 def request_log() -> FilteringBoundLogger:
-    # Bound here, as a logger that is not yet is bound anew for each line.
+    # Bound once, because structlog binds an unbound logger again for each line.
     log: FilteringBoundLogger = structlog.get_logger("tollkeeper.request").bind()
     return log
 
@@ -119,14 +118,16 @@ def request_log() -> FilteringBoundLogger:
 def _as_it_is(
     _logger: Any, method: str, event: EventDict
 ) -> tuple[tuple[EventDict], dict[str, Any]]:
-    """What `Lines` is called with; a failure is worded at once, as what it names may change."""
+    """Return the arguments for `Lines`. Exceptions are formatted at once, since their objects may
+    change.
+    """
     if "exc_info" in event:
         event = structlog.processors.format_exc_info(_logger, method, event)
     return (_stamp(method, event),), {}
 
 
 def _stamp(method: str, event: EventDict) -> EventDict:
-    """With its level and the moment (ns), in one step: structlog's own are a step each."""
+    """Add level and time (ns) in one step, instead of structlog's two."""
     event["level"] = "error" if method == "exception" else method
     event["timestamp"] = time_ns()
     return event
@@ -137,7 +138,7 @@ def _as_json(event: EventDict) -> bytes:
     try:
         return _encode(dated)
     except UnicodeEncodeError:
-        # Half of a character, which only escapes can show.
+        # A lone surrogate, which only escapes can represent.
         return json.dumps(dated, default=str).encode()
 
 

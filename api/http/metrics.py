@@ -1,8 +1,8 @@
-"""What the service counts of itself, in Prometheus' text format; kept by the event loop alone.
+"""The service's metrics, in Prometheus' text format; they are updated by the event loop alone.
 
-No label holds a name: an account is its number, a route the path as it is described. The requests'
-durations and the scores, by far the most lines, are written here: the library takes ten times as
-long for them, and the event loop waits.
+No label contains a name: accounts are numbers, routes are paths as documented. Request durations
+and scores, which make up most lines, are formatted here: the library takes ten times as long, and
+would block the event loop.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.runtime import Engine
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of durations, in seconds; one more bucket has none."""
+"""Upper bounds of durations in seconds; a last bucket has none."""
 _SCORES = (0, 2, 3, 5, 10, 20, 35, 50, 70, 85, 95)
-"""From which hundredths on each part of the scores begins: most lie low, so the parts are narrow
-there."""
+"""Lower bounds of the score buckets, in hundredths; narrow where most scores lie."""
 _BUILD = InfoMetricFamily(
     "toll_build",
     "The release that runs.",
@@ -52,7 +51,7 @@ _BOUNDS = (*map(str, _BUCKETS), "+Inf")
 
 @dataclass(slots=True)
 class Durations:
-    """How many requests fell into each bucket, and the seconds of all."""
+    """The number of requests in each bucket, and the sum of their seconds."""
 
     counts: list[int] = field(default_factory=lambda: [0] * len(_BOUNDS))
     seconds: float = 0.0
@@ -60,12 +59,13 @@ class Durations:
 
 @dataclass(slots=True)
 class Figures:
-    """`durations` are by route and first digit of the status, `requests` by route, status and the
-    reason of a refusal (empty without one), `payments` by action, `scores` by account the payments in
-    each part of `_SCORES`. `engines` are those of the process,
-    by their shards. Of a node that shares journals: `forwarded` requests were answered by an owner, a
-    journal was taken over `takeovers` times, and that of a shard has `behind` entries that are not
-    counted here yet; `standby_awaited` tells whether commits wait for a standby, too."""
+    """The counters of the process. `durations` are by route and first digit of the status,
+    `requests` by route, status and reason of refusal (empty without one), `payments` by action,
+    `scores` the payments by account and bucket of `_SCORES`. `engines` are those of the process, by
+    shard. On nodes that share journals, `forwarded` counts requests answered by another owner,
+    `takeovers` counts takings over of journals, `behind` is the number of entries of a shard that
+    this node has not applied, and `standby_awaited` tells whether commits wait for a standby.
+    """
 
     durations: dict[tuple[str, int], Durations] = field(default_factory=dict)
     requests: Counter[tuple[str, int, str]] = field(default_factory=Counter)
@@ -80,11 +80,11 @@ class Figures:
     engines: dict[int, Engine] = field(default_factory=dict)
 
     def watch(self, engine: Engine) -> None:
-        """The engine that serves its shard from now on."""
+        """Read the metrics of a shard from this engine from now on."""
         self.engines[engine.journal.shard.number] = engine
 
     def count(self, route: str, status: int, seconds: float, noted: Mapping[str, Any]) -> None:
-        """Counts a request by its answer and by what its handler noted for the log."""
+        """Count a request by its answer and by what its handler added to the log."""
         held = self.durations.get((route, status // 100))
         if held is None:
             held = self.durations[route, status // 100] = Durations()
@@ -99,7 +99,7 @@ class Figures:
             self.events += noted["kept"]
 
     def count_score(self, account: int, score: int) -> None:
-        """Counts a payment of the account by its score, in hundredths."""
+        """Count a payment of the account by its score, in hundredths."""
         parts = self.scores.get(account)
         if parts is None:
             parts = self.scores[account] = [0] * len(_SCORES)
@@ -107,14 +107,14 @@ class Figures:
 
 
 async def exposition(figures: Figures) -> bytes:
-    """All figures at this moment. Raises `Unavailable` when the outbox can't be read."""
+    """Return all metrics as text. Raises `Unavailable` if the outbox can't be read."""
     others = _ScrapeCollector(await families(figures))
     written = chain(_durations(figures), _scores(figures))
     return "".join(written).encode() + generate_latest(others)
 
 
 async def families(figures: Figures) -> list[Metric]:
-    """All but the durations, the scores and the process' own. Raises `Unavailable` as `exposition`."""
+    """Return all metrics except durations, scores and the process's own. Raises as `exposition`."""
     engines = [engine for _, engine in sorted(figures.engines.items())]
     pending = sum([await each.outbox.read(outbox.pending) for each in engines])
     held = _state_metrics(engines, await engines[0].journal.size(), pending)
@@ -143,7 +143,7 @@ def _scores(figures: Figures) -> Iterator[str]:
 
 
 class _ScrapeCollector(Collector):
-    """The process' own figures and those given, for one scrape."""
+    """The process's own metrics and the given ones, for one scrape."""
 
     def __init__(self, given: Iterable[Metric]) -> None:
         self._given = given

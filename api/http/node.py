@@ -1,7 +1,7 @@
 """A node: one of several equal services on one journal in a database.
 
-One of them owns the journal, decides and answers; each of the others follows it, sends the requests
-that come to it on to the owner, and takes over when the owner ends or is not heard of.
+One node owns the journal, decides and answers. Each of the others follows the journal, forwards its
+requests to the owner, and takes over if the owner ends or is silent for too long.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
 
 _PAUSE_S = 0.05
-"""How long a request waits before it is sent on again."""
+"""How long a request waits before it is forwarded again."""
 _PATIENCE_S = 10.0
-"""How long a request waits for a node that owns the journal."""
+"""How long a request waits for a node to own the journal."""
 
 
 class SharingNode:
-    """Where requests go: `decides` is true while the journal is this node's and they are answered
-    here."""
+    """Routes requests: while `decides` is true, this node owns the journal and answers them itself."""
 
     def __init__(self, forwarder: Forwarder, figures: Figures) -> None:
         self.decides = False
@@ -53,14 +52,14 @@ class SharingNode:
         self._held = Hold()
 
     def serve(self, engine: Engine, app: ASGIApp) -> None:
-        """Requests are answered by this application of an engine, once it decides."""
+        """Use this engine and its application from now on."""
         if self.engine is not None:
-            # What the last one knew is where requests go until this one knows better.
+            # Keep the former engine's address of the owner until this one learns a newer one.
             engine.forwards_to = self.engine.forwards_to
         self.engine, self.app = engine, proved(app, engine)
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application that anybody reaches."""
+        """The application for clients."""
         assert self.app is not None
         if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:
             await self.app(scope, receive, send)
@@ -70,7 +69,7 @@ class SharingNode:
             await self._pass_on(scope, receive, send)
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application that other nodes reach: what is sent on to it is never sent on again."""
+        """The application for other nodes: requests that they forwarded are never forwarded again."""
         assert self.app is not None
         if scope["type"] != ScopeType.HTTP:
             await self.app(scope, receive, send)
@@ -84,7 +83,7 @@ class SharingNode:
             await answer(send, Problem(problem.status, problem.violations, headers))
 
     def learn(self, owner: str, address: str | None) -> None:
-        """Whose journal it is, and where that node is reached; None where it is this one or nobody."""
+        """Record who owns the journal, and that node's address; None if it is this node or nobody."""
         assert self.engine is not None
         if owner != self._owner:
             self._forwarder.leave(self._owner_address)
@@ -93,7 +92,7 @@ class SharingNode:
         self.engine.forwards_to = address
 
     async def cease(self, seconds: float) -> None:
-        """Answers no more; done once what was begun is answered, or after so many seconds."""
+        """Stop answering; returns once all requests are answered, or after `seconds`."""
         self.decides = False
         self._idle.clear()
         if self._in_flight:

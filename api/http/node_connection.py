@@ -1,8 +1,7 @@
-"""One connection to another node, and one request after the other on it.
+"""One connection to another node, with one request at a time on it.
 
-A client library's pool looks at every request and connection for each that comes: with 64 at once
-that took 8 ms of a processor each. Nodes ask each other over few connections that stay, so nothing
-is left to look for.
+A client library's pool examines all requests and connections for each request: 8 ms of a processor
+with 64 requests at once. Nodes use few, permanent connections, so nothing needs examining.
 """
 
 from __future__ import annotations
@@ -16,20 +15,21 @@ from urllib.parse import urlsplit
 import httptools
 
 SHARD = b"toll-shard"
-"""A header of a request: the number of the journal whose owner is to answer."""
+"""A request header: the number of the shard whose owner is to answer."""
 CONNECT_S = 1.0
-"""How long a connection to another node may take."""
+"""The time limit for connecting to another node."""
 _MOST_HELD = 1 << 18
-"""How many bytes of an answer are held before the other node has to wait."""
+"""The most bytes of an answer that are buffered before the other node has to wait."""
 
 
 class Broken(ConnectionError):  # noqa: N818 - named for what happened
-    """The connection ended before the answer was whole."""
+    """The connection ended before the answer was complete."""
 
 
 class NodeConnection(asyncio.Protocol):
-    """`status` and `headers` are those of the answer to the last request; `is_whole` is true once all
-    of it has arrived. `used_at` (by the loop's clock) is for who keeps idle connections."""
+    """`status` and `headers` are those of the answer to the last request; `is_whole` is true once
+    all of it has arrived. `used_at` (event loop time) is set by whoever keeps idle connections.
+    """
 
     def __init__(self) -> None:
         self.status = 0
@@ -46,12 +46,13 @@ class NodeConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request can follow."""
+        """Whether another request can be sent."""
         return self.is_whole and self._is_sent and self._stays and not self._is_lost
 
     async def ask(self, method: str, head: bytes, body: bytes | AsyncIterator[bytes]) -> None:
-        """Sends a request, done once the head of its answer is there; `head` is all before the body,
-        which is sent in chunks where it comes part by part. Raises `Broken`."""
+        """Send a request and wait for the head of its answer; `head` is everything before the body,
+        and an iterated body is sent in chunks. Raises `Broken`.
+        """
         self.headers, self._parts, self._held = [], [], 0
         self.is_whole = self._has_head = self._is_sent = False
         self._is_bodiless = method == "HEAD"
@@ -61,7 +62,7 @@ class NodeConnection(asyncio.Protocol):
             self._write(head)
             async for part in body:
                 await self._until_drained()
-                # An owner that has refused the request reads no more of it.
+                # An owner that refuses the request stops reading it.
                 if self._has_head:
                     return
                 if part:
@@ -72,7 +73,9 @@ class NodeConnection(asyncio.Protocol):
             await self._change()
 
     async def part(self) -> bytes:
-        """What has come of the answer's body since the last call, empty at its end. Raises `Broken`."""
+        """Return what has arrived of the answer's body since the last call; empty at its end.
+        Raises `Broken`.
+        """
         while not self._parts and not self.is_whole:
             await self._change()
         if self._held > _MOST_HELD and not self._is_lost:
@@ -81,7 +84,7 @@ class NodeConnection(asyncio.Protocol):
         return b"".join(parts)
 
     def abort(self) -> None:
-        """Ends the connection; who waits for an answer gets `Broken`."""
+        """Close the connection; whoever waits for an answer gets `Broken`."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -100,7 +103,7 @@ class NodeConnection(asyncio.Protocol):
             await self._change()
 
     async def _change(self) -> None:
-        """Until anything has happened."""
+        """Wait until anything has happened."""
         if self._is_lost:
             raise Broken("the other node has ended the connection")
         self._waiter = asyncio.get_running_loop().create_future()
@@ -110,7 +113,7 @@ class NodeConnection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # What the transport tells.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -135,7 +138,7 @@ class NodeConnection(asyncio.Protocol):
         self._is_full = False
         self._tell()
 
-    # What the parser tells.
+    # Callbacks of the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name, value))
@@ -143,7 +146,7 @@ class NodeConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
         self._has_head = True
-        # The parser would take what follows the head of an answer to `HEAD` for its body.
+        # The parser would read what follows the answer to `HEAD` as its body.
         self._stays = self._parser.should_keep_alive() and not self._is_bodiless
         self.is_whole = self._is_bodiless
 
@@ -156,7 +159,7 @@ class NodeConnection(asyncio.Protocol):
 
 
 async def connect_to_node(address: str, context: ssl.SSLContext | None) -> NodeConnection:
-    """A connection to the node at an address, `http` or `https`. Raises `OSError`."""
+    """Connect to the node at an `http` or `https` address. Raises `OSError`."""
     loop, node = asyncio.get_running_loop(), urlsplit(address)
     tls = context or ssl.create_default_context() if node.scheme == "https" else None
     host, port = node.hostname or "", node.port or 0

@@ -1,4 +1,4 @@
-"""`/v1/payments/{id}/notes`: what people wrote about a payment for each other."""
+"""`/v1/payments/{id}/notes`: notes that people write about a payment for each other."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NoteList(Struct, frozen=True):
     "list_notes",
     tag=PAYMENTS,
     summary="Read a payment's notes",
-    doc="Oldest first. They go with the payment, and with the person when that is erased.",
+    doc="Oldest first. They are removed with the payment, and when the person is erased.",
     scope="personal:read",
     of_merchants=True,
     answers={200: Answer("All of them.")},
@@ -71,7 +71,10 @@ async def list_notes(
     "add_note",
     tag=PAYMENTS,
     summary="Write a note about a payment",
-    doc="For whoever looks at it next: it is no verdict, and no rule reads it. It can't be changed.",
+    doc=(
+        "For whoever looks at it next: a note is not a label, and rules can't read it. It "
+        "can't be changed."
+    ),
     scope="labels:write",
     of_merchants=True,
     sent=Body(NoteBody, {"called": Example("a note", {"note": {"text": "called, no answer"}})}),

@@ -1,4 +1,4 @@
-"""What webhooks are sent: a body for each kind of notice, as the interface shows the thing itself."""
+"""The bodies of webhook notices: one per kind, with the object as the interface shows it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SentAlert(Struct, frozen=True):
 
 
 class SentDecision(Struct, frozen=True):
-    """A payment was decided; it is as the answer to its creation showed it."""
+    """A payment was decided; it is shown as in the answer to its creation."""
 
     kind: Literal["payment.decided"]
     at: InstantText
@@ -45,7 +45,7 @@ class SentUpdate(Struct, frozen=True):
 
 
 class SentLabel(Struct, frozen=True):
-    """A source said what became of a payment."""
+    """A source set or removed the label of a payment."""
 
     kind: Literal["label.created"]
     at: InstantText
@@ -58,7 +58,7 @@ class PublishedRule(Struct, frozen=True):
 
 
 class SentPublication(Struct, frozen=True):
-    """A version of a rule became the one that decides."""
+    """A version of a rule became active."""
 
     kind: Literal["rule.published"]
     at: InstantText
@@ -98,23 +98,23 @@ NOTICES: Final[dict[NoticeKind, tuple[type[Struct], dict[str, Any]]]] = {
     ),
     "rule.published": (SentPublication, {"at": _AT, "rule": {"name": "checkout", "version": 3}}),
 }
-"""Each kind with the type of its body and an example, but for `kind`."""
+"""Each kind's body type, and an example without `kind`."""
 
 _NAMED_BY = {"alert": "type", "payment": "id", "label": "payment", "rule": "name"}
-"""Which member of what a notice tells of says in a sample that it is one."""
+"""The member of the example that a sample replaces by `sample`."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def notice_body(key: FolderKey, of: Entry | Alert) -> bytes:
-    """The body that tells of an alert, or of an entry that some webhook wants."""
+    """Return the body for an alert, or for a journal entry that some webhook wants."""
     if isinstance(of, Alert):
         return _encode(SentAlert("alert.raised", alert_view(key, of)))
     return _encode(_sent_notice(of))
 
 
 def sample_body(kind: NoticeKind) -> bytes:
-    """The body of a notice of nothing: its example, in which `sample` stands for what it tells of."""
+    """Return a sample notice: the kind's example, with `sample` in place of an id."""
     _, example = NOTICES[kind]
     (name,) = example.keys() - {"at", "held_out"}
     marked = {**example[name], _NAMED_BY[name]: "sample"}

@@ -1,6 +1,6 @@
-"""Around every request: its path is found, its method checked, its faults answered, one line logged.
+"""Around every request: find its route, check its method, answer its errors, log one line.
 
-The routes of payments go straight to their handlers, past the framework (`straight`).
+The payment routes call their handlers directly, without the framework (`straight`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tollkeeper.api.http.request import (
 from tollkeeper.engine.make_change import asked_by
 
 NOWHERE = "none"
-"""Stands for the route of a path that is not there: the path itself may hold anything."""
+"""Stands for an unknown route in logs and metrics, since the path may contain anything."""
 
 
 def observe_requests(
@@ -50,13 +50,13 @@ def observe_requests(
     find: Find,
     service: Service,
 ) -> ASGIApp:
-    """The application with the one error body for all that is raised in it, and its log lines.
+    """Wrap the application: the one error body for all exceptions, and log lines.
 
-    The routes in `straight` have applications of their own, past the framework: its way to a route
-    adds a third to what reading a request and answering it take (docs/performance.md).
+    The routes in `straight` have applications of their own that bypass the framework, whose routing
+    adds a third to the time for reading a request and answering it (docs/performance.md).
 
-    What a handler adds to the `log` of the request's state joins the line, and is counted in the
-    service's figures: account, payment id, action, rule, version.
+    What a handler adds to the `log` of the request's state is logged, and counted in the service's
+    metrics: account, payment id, action, rule, version.
     """
     log = request_log()
 
@@ -65,7 +65,8 @@ def observe_requests(
             await app(scope, receive, send)
             return
         started = perf_counter()
-        # An id may hold any character: only its handler decodes it (docs/api.md, "Validation").
+        # An id may contain any character, so only the handlers decode it (docs/api.md,
+        # "Validation").
         path = scope["path"] = scope["raw_path"].decode("latin-1")
         found = find(path)
         route = NOWHERE if found is None else found.path
@@ -107,26 +108,27 @@ def head_of(
     route: str,
     sent: Sequence[tuple[bytes, bytes]],
 ) -> Head:
-    """A head whose headers are `sent`, their names in lower case; of several of one name the first
-    counts."""
+    """Return the head with headers `sent`, whose names are in lower case; of a repeated header, the
+    first counts.
+    """
     names = tuple(name for name, _ in sent)
     return Head(method, path, query, version, route, names, dict(reversed(sent)))
 
 
 def begin(service: Service, head: Head) -> RequestState:
-    """What is known of a request once its head is here."""
+    """Return the state of a request whose head has arrived."""
     return RequestState(service, head, [(REQUEST_ID, request_id(head.headers))], {})
 
 
 def headers_beside(state: RequestState) -> list[tuple[bytes, bytes]]:
-    """What the answer says beside what its handler says."""
+    """Return the headers that every answer of the request has."""
     if state.allowance is None:
         return state.answer_headers
     return [*state.answer_headers, *state.allowance.headers()]
 
 
 def problem_of(error: Exception, state: RequestState, log: FilteringBoundLogger) -> Problem:
-    """What a request is answered that ended with `error`; a fault of ours is logged."""
+    """Return the answer to a request that failed with `error`; internal errors are logged."""
     problem = as_problem(error)
     if problem is None and _lost_its_account(state):
         problem = unauthorized()
@@ -140,7 +142,7 @@ def problem_of(error: Exception, state: RequestState, log: FilteringBoundLogger)
 def note(
     state: RequestState, status: int, started: float, peer: str | None, log: FilteringBoundLogger
 ) -> None:
-    """Counts and logs a request whose answer is on its way."""
+    """Count and log a request that was answered."""
     seconds = perf_counter() - started
     head = state.head
     state.service.figures.count(head.route, status, seconds, state.log)
@@ -157,14 +159,14 @@ def note(
 
 
 def _lost_its_account(state: RequestState) -> bool:
-    """Whether the account was deleted under the request, which then fails wherever it looks for it."""
+    """Whether the account was deleted during the request, which makes it fail anywhere."""
     return state.key is not None and state.key.account not in state.service.engine.state.accounts
 
 
 def _dispatch(
     app: ASGIApp, route: Route | None, scope: HTTPScope, receive: Receive, send: Send
 ) -> Awaitable[None]:
-    """The request's answering. Raises `Problem` 404 and 405."""
+    """Return the coroutine that answers the request. Raises `Problem` 404 and 405."""
     method = scope["method"]
     if route is None:
         raise nothing_here()
@@ -200,16 +202,16 @@ _ONCE = (b"authorization", b"host")
 
 
 def request_id(headers: Mapping[bytes, bytes]) -> bytes:
-    """The caller's own id when it is 1 to 128 visible ASCII characters, else a random one."""
+    """Return the caller's id if it is 1 to 128 visible ASCII characters, else a random one."""
     sent = headers.get(REQUEST_ID)
     if sent is not None and _SANE.fullmatch(sent):
         return sent
-    # It names a request and keeps nothing, so none has to be asked of the system.
+    # It only names a request and protects nothing, so it needs no secure randomness.
     return b"%024x" % getrandbits(_RANDOM_BITS)
 
 
 def check_head(head: Head) -> None:
-    """Raises `Problem` 400 for a head whose meaning differs from reader to reader."""
+    """Raise `Problem` 400 for a head that different HTTP parsers understand differently."""
     headers = head.headers
     if b"host" not in headers and head.version == "1.1":
         raise malformed_head("host", "a request of HTTP/1.1 names its host")
@@ -226,7 +228,7 @@ def check_head(head: Head) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path as it is described, the methods it has, and how the header `Allow` lists them."""
+    """A path as documented, its methods, and the value of the header `Allow`."""
 
     path: str
     methods: frozenset[str]
@@ -236,13 +238,13 @@ class Route:
 Find: TypeAlias = Callable[[str], Route | None]
 
 _ANY = "{}"
-"""Stands in the tree for a parameter: a brace is never sent unescaped."""
+"""Stands for a parameter in the tree; an unescaped brace is never sent."""
 _HERE = ""
-"""Leads in the tree to the route that ends there: no part of a path that is found is empty."""
+"""The key in the tree of the route that ends there; path segments are never empty."""
 
 
 def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
-    """Finds the route of a raw path among operations, given as (path, method)."""
+    """Return the function that finds the route of a raw path; operations are (path, method)."""
     methods: dict[str, set[str]] = {}
     for path, method in operations:
         methods.setdefault(path, {"OPTIONS"}).add(method.upper())
@@ -262,7 +264,7 @@ def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
 
 
 def described_path(path: str) -> str:
-    """A path as it is described, without the types of its parameters."""
+    """Return the path as documented, without the types of its parameters."""
     return path.replace(":str}", "}")
 
 
@@ -279,20 +281,21 @@ def _walk(tree: dict[str, Any], path: str) -> Route | None:
 
 
 def _route(path: str, methods: set[str]) -> Route:
-    """`HEAD` is wherever `GET` is."""
+    """Every path with `GET` also has `HEAD`."""
     if "GET" in methods:
         methods = methods | {"HEAD"}
     return Route(path, frozenset(methods), ", ".join(sorted(methods)))
 
 
 _ID_PART = 3
-"""Which part of a path is a payment's id."""
+"""The position of a payment's id among the path's segments."""
 
 
 def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGIApp]:
-    """What answers each path of `routes`, whose handlers take a request, the id of a payment when
-    the path has one, percent-encoded, and give the JSON of their usual status. Other methods of
-    these paths are for `app`."""
+    """Return an application for each path of `routes`, whose handlers take a request and, if the
+    path has one, the percent-encoded payment id, and return the JSON of their usual status. Other
+    methods of these paths go to `app`.
+    """
     handlers = {
         (described_path(path), method): (route, route.fn)
         for route in routes

@@ -1,4 +1,4 @@
-"""Declare an operation beside its handler: what is served and what is described are one thing."""
+"""Declare an operation beside its handler, for both routing and documentation."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SECURITY: Final = "key"
 """The document's name for a key in the header `Authorization`."""
 _DECLARED: Final = "operation"
 _NOTICE: Final = timedelta(days=181)
-"""Six months, the shortest of which have so many days."""
+"""Six months: at least this many days."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A body as it could be sent or answered."""
+    """An example of a body."""
 
     summary: str
     value: Any
@@ -43,7 +43,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that an operation takes: its type, or several of which it is one."""
+    """A body that an operation takes: its type, or several, one of which is sent."""
 
     type: Any
     examples: Mapping[str, Example] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a good status says: its type, or several of which it is one.
+    """A successful answer: its type, or several, one of which is returned.
 
-    `type` may be None for the status of the handler's own return type.
+    `type` may be None for the handler's own return type.
     """
 
     doc: str
@@ -65,10 +65,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """That an operation goes: from `since` on it should not be used, at `until`, both in UTC, it
-    stops, and the page `instead` says what takes its place.
+    """An operation will be removed: deprecated from `since` on, removed at `until`, both in UTC;
+    `instead` is the page that describes its replacement.
 
-    Raises `ValueError` for less than the six months that are promised (docs/api.md, "Stability").
+    Raises `ValueError` if that is less than the promised six months (docs/api.md, "Stability").
     """
 
     since: datetime
@@ -80,7 +80,7 @@ class Deprecation:
             raise ValueError("what goes is announced six months before")
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """As RFC 9745 and RFC 8594 have them."""
+        """The headers according to RFC 9745 and RFC 8594."""
         return [
             (b"deprecation", b"@%d" % self.since.timestamp()),
             (b"sunset", format_datetime(self.until.astimezone(UTC), usegmt=True).encode()),
@@ -88,7 +88,7 @@ class Deprecation:
         ]
 
     def text(self) -> str:
-        """What the document says of it."""
+        """The text in the document."""
         return (
             f"Deprecated since {self.since:%Y-%m-%d}; it stops on {self.until:%Y-%m-%d}. "
             f"[What takes its place]({self.instead})."
@@ -97,13 +97,12 @@ class Deprecation:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an operation's description has beyond what the framework reads from a handler.
+    """The parts of an operation's description that the framework can't read from a handler.
 
-    `scope` is what the key must have, `any` for every good key, None for a path that needs no key.
-    `refusals` are the statuses of the one error body that this operation has beside those that its
-    scope and its body bring with them; `errors` are examples of its 422. `repeatable` operations
-    read an `Idempotency-Key`. Of the parameters in `query` those in `unlisted` are taken, not
-    described.
+    `scope` is the required one, `any` for every valid key, None if no key is needed. `refusals` are
+    the error statuses besides those that follow from scope and body; `errors` are examples of its
+    422. `repeatable` operations read an `Idempotency-Key`. Parameters in `query` that are also in
+    `unlisted` are accepted but not documented.
     """
 
     scope: RouteScope
@@ -136,12 +135,12 @@ def operation(
     demand: Demand = "work",
     deprecated: Deprecation | None = None,
 ) -> Callable[[Handler], HTTPRouteHandler]:
-    """Make a handler, under its operation's `name`, the route of `method` at `path`. The first of
+    """Make a handler the route of `method` at `path`, under its operation's `name`. The first of
     `answers` is its usual status.
 
-    Parameters of the path and the query are the handler's own, described in their annotations.
-    `of_merchants` says that it tells a user who sees some merchants alone of no others; where it
-    does not, it refuses them. `demand` tells which of a key's limits it counts for.
+    Path and query parameters are the handler's own, described in their annotations. `of_merchants`
+    means that it shows a user who is limited to some merchants nothing of others; without it, such
+    users are refused. `demand` selects the rate limit.
     """
     (usual, answer), *others = answers.items()
 
@@ -187,8 +186,7 @@ def operation(
 
 
 def _query_parameters(handler: Callable[..., Any]) -> dict[str, bool]:
-    """The names of the parameters that a handler takes from the query, and whether each may be
-    given several times."""
+    """Return the query parameters of a handler, and whether each may be repeated."""
     return {
         found.name or name: SEVERAL in type_.__metadata__
         for name, type_ in get_type_hints(handler, include_extras=True).items()
@@ -198,7 +196,7 @@ def _query_parameters(handler: Callable[..., Any]) -> dict[str, bool]:
 
 
 def operation_of(route: HTTPRouteHandler) -> Operation:
-    """What was declared of the route."""
+    """Return the route's declaration."""
     found: Operation = route.opt[_DECLARED]
     return found
 

@@ -1,4 +1,4 @@
-"""Parameters that several operations have, as handlers annotate them."""
+"""Parameters of several operations, for handlers' annotations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT: Final = {"type": "string"}
 INSTANT: Final = {"type": "string", "format": "date-time"}
 FLAG: Final = {"type": "boolean"}
 NAME: Final = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
-"""What files and lists may be called."""
+"""Allowed names of files and lists."""
 LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """Text without control characters."""
 LINES: Final = r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$"
@@ -35,7 +35,7 @@ MOST_WHOLE: Final = 10**18 - 1
 
 
 SEVERAL: Final = "several"
-"""Beside a parameter of the query in its annotation: it may be given several times."""
+"""In a query parameter's annotation: it may be repeated."""
 
 
 def query_parameter(
@@ -44,8 +44,8 @@ def query_parameter(
     example: str | int | None = None,
     name: str | None = None,
 ) -> QueryParameter:
-    """A parameter of the query, which its handler reads as text and describes as `schema`."""
-    # The handler's own type is text or nothing, for its errors to name the parameter.
+    """A query parameter, which the handler gets as text; `schema` describes it."""
+    # Its type is text or None, so that errors name the parameter.
     said = {"one_of": None, "type": None, **schema}
     return QueryParameter(
         name=name, description=doc, schema_extra=said, examples=_examples(example)
@@ -55,19 +55,19 @@ def query_parameter(
 def path_parameter(
     doc: str, example: str | int, schema: dict[str, Any] = TEXT, name: str | None = None
 ) -> PathParameter:
-    """A parameter of the path."""
+    """A path parameter."""
     return PathParameter(
         name=name, description=doc, schema_extra=schema, examples=_examples(example)
     )
 
 
 def whole(least: int, most: int = MOST_WHOLE) -> dict[str, Any]:
-    """The schema of a whole number within bounds."""
+    """Return the schema of a whole number within bounds."""
     return {"type": "integer", "minimum": least, "maximum": most}
 
 
 def limit(most: int = MAX_PAGE, usual: int = PAGE) -> QueryParameter:
-    """How many items a page may hold."""
+    """The most items of a page."""
     doc = f"Items on a page, 1 to {most}; {usual} when left out."
     return query_parameter(doc, whole(1, most), 50)
 
@@ -79,15 +79,17 @@ def _examples(example: str | int | None) -> list[Example] | None:
 Cursor: TypeAlias = Annotated[
     str | None,
     query_parameter(
-        "The `cursor` of the page before; left out for the first page.",
+        "The `cursor` of the previous page; left out for the first page.",
         {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     ),
 ]
 Since: TypeAlias = Annotated[
     str | None,
     query_parameter(
-        "Only what arrived at this instant or later, or a span back such as `30d`; all when left "
-        "out.",
+        (
+            "Only what arrived at this instant or later, or a span back such as `30d`; "
+            "everything by default."
+        ),
         MOMENT,
         "30d",
     ),
@@ -107,4 +109,4 @@ IDEMPOTENCY_KEY: Final = {
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"},
     "example": "order-1001-1-create",
 }
-"""The header that makes a request repeatable, as the document shares it."""
+"""The header that makes a request repeatable, shared by all operations in the document."""

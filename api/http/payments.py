@@ -1,4 +1,4 @@
-"""`/v1/payments`: create, update, read. The way of a request from its bytes to its answer's."""
+"""`/v1/payments`: create, update, read. A payment's way from request to answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ RawId = Annotated[
 - `timestamp` is at most 24 hours old and not in the future.
 - A private `device.ip_address` is refused; a private `backend.ip_address` is stored and ignored in the analysis.
 - Confidential headers are removed, and card numbers in free text masked, before anything is stored or analysed.
-- `analyses.bot_behaviour` is there when `analyze.bot_behaviour` is true. **Decide by its `action`**; the score informs.
+- `analyses.bot_behaviour` is included when `analyze.bot_behaviour` is true. **Decide by its `action`**; the score informs.
 - With a key of the test account, `metadata.toll_test` forces what comes back: `{"action": "deny"}`, `{"score": 0.7}`, `{"status": 503}`, `{"delay_ms": 800}`.
 - `analyze.rule.name` applies the active version of that rule. A name that is unknown or unpublished is no error: `analyses.rule` is null, and the account's thresholds give the action.
 """,
@@ -174,7 +174,7 @@ async def create_payment(request: Request) -> bytes:
     "/v1/payments/{id:str}",
     "update_payment",
     tag=PAYMENTS,
-    summary="Tell a payment's final status",
+    summary="Report a payment's final status",
     doc="""Adds the final status, and data that was not there at the creation.
 
 - Any status may be followed by any of the four final ones; each change is kept.
@@ -220,7 +220,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
         raise invalid(sent)
     if request.account.live is not None:
         await obey_update(body)
-    # The next update of the payment starts from what this one leaves.
+    # The payment's next update must start from the result of this one.
     async with engine.locks.of("payment", account, payment_id):
         updated = await merge_update(engine, account, payment_id, sent, arrived)
         if updated is None:
@@ -239,8 +239,11 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     "read_payment",
     tag=PAYMENTS,
     summary="Read a payment and its history",
-    doc="The fields as known now, under the names they were sent with, and the creation and every "
-    "update, oldest first. Confidential headers and full card numbers were never stored.",
+    doc=(
+        "The fields as known now, under the names they were sent with, and the creation and "
+        "every update, oldest first. Confidential headers and full card numbers are never "
+        "stored."
+    ),
     scope="personal:read",
     of_merchants=True,
     answers={
@@ -292,8 +295,11 @@ async def read_payment(request: Request, raw_id: RawId) -> bytes:
     "explain_payment",
     tag=PAYMENTS,
     summary="Explain a payment's decision",
-    doc="What each signal added to the score, and what every part of each condition was, from the "
-    "versions and values that the payment recorded; the same years later.",
+    doc=(
+        "What each signal added to the score, and the value of every part of each "
+        "condition, from the versions and values that the payment recorded; the same years "
+        "later."
+    ),
     scope="personal:read",
     answers={200: Answer("The explanation.", ExplanationAnswer)},
     refusals=(404, 503),
@@ -341,8 +347,9 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
 async def _answered_before(
     request: Request, repeat_key: str, body: bytes, arrived: int
 ) -> bytes | None:
-    """The stored response to an earlier request of this idempotency key. Raises as
-    `replay_response`."""
+    """Return the stored response to an earlier request with this idempotency key. Raises as
+    `replay_response`.
+    """
     journal, account = request.engine.journal, request.key.account
     stored = await journal.find_idempotency(account, repeat_key, arrived)
     return None if stored is None else replay_response(request, stored, body)

@@ -1,10 +1,10 @@
-"""A plain request for a payment is answered from its connection's bytes: the one way past ASGI.
+"""Plain payment requests are answered directly from the connection's bytes, without ASGI.
 
-Plain is what nearly all of a shop's requests are: to create or to update a payment, whole with the
-last of its bytes, of a length known beforehand, on a connection that stays open and has nothing else
-to answer. All else takes the ordinary way (`observed.py`). Both ways are made of the same functions
-and answer byte for byte alike; this one has no scope, no messages and no task, which together take
-longer than a payment (docs/performance.md, "A whole request").
+Nearly all of a shop's requests are plain: they create or update a payment, arrive completely with a
+declared length, and come on a persistent connection with no other request pending. All others take
+the ordinary way (`observed.py`). Both ways use the same functions and give the same answers, byte
+for byte; this one needs no scope, messages or task, which together take longer than a payment
+(docs/performance.md, "A whole request").
 """
 
 from __future__ import annotations
@@ -44,18 +44,17 @@ _update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
 _LENGTH: Final = b"content-length"
 _length = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE).search
 _MOST: Final = 65_536
-"""A larger body is taken as it arrives, so that it can be refused before it has."""
+"""A larger body takes the ordinary way, where it can be refused before it has arrived."""
 _MOST_DIGITS: Final = 5
 _NOT_PLAIN: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 CLOSE: Final = (b"connection", b"close")
 
 
 class PlainHead(NamedTuple):
-    """The head of a request that may be a plain one: what it asks for, and the id in its path as it
-    was sent.
+    """The head of a request that may be plain: its handler, and the raw id in its path.
 
-    A client says the same head again and again, but for the length of the body: its bytes up to that
-    number, and from behind it on, where they are to be known again.
+    A client repeats the same head except for the length of the body. To recognise it, `before` are
+    its bytes up to that number, `after` those from behind it on.
     """
 
     handler: HTTPRouteHandler
@@ -65,7 +64,7 @@ class PlainHead(NamedTuple):
     after: bytes = b""
 
     def body_of(self, request: bytes) -> bytes | None:
-        """The body of a request that has this head, whatever its length; None for any other."""
+        """Return the body if the request has this head, with any length; else None."""
         begin = len(self.before)
         end = request.find(self.after, begin, begin + _MOST_DIGITS + len(self.after))
         if end < 0 or not request.startswith(self.before):
@@ -75,19 +74,19 @@ class PlainHead(NamedTuple):
 
 
 class PlainConnection(Protocol):
-    """What a plain request needs of the connection that it came over."""
+    """What a plain request needs of its connection."""
 
     transport: asyncio.Transport
     server_state: ServerState
     client: tuple[str, int] | None
 
     def on_response_complete(self) -> None:
-        """The next request may be answered."""
+        """Let the next request be answered."""
         ...
 
 
 class PlainPayments:
-    """Finds the plain requests of one service, whose paths `route_of` finds, and answers them."""
+    """Finds and answers the plain requests of one service; `route_of` finds routes of paths."""
 
     def __init__(self, service: Service, route_of: Find) -> None:
         self.service = service
@@ -95,7 +94,7 @@ class PlainPayments:
         self.log = request_log()
 
     def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
-        """What a request asks for whose head is here; None where it can't be a plain one."""
+        """Return the head of a request if it may be plain, else None."""
         ids: tuple[str, ...] = ()
         if method == b"POST" and target == _CREATE:
             handler = create_payment
@@ -119,8 +118,9 @@ class PlainPayments:
 
 
 def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
-    """A head that was found in the bytes of a whole request, to be known without them taken apart;
-    None where that can't be, and for an update's, whose path is another each time."""
+    """Return a head that can be recognised in the bytes of later requests; None if it can't, or for
+    an update, whose path differs each time.
+    """
     if plain.ids:
         return None
     head, blank, body = request.partition(b"\r\n\r\n")
@@ -128,7 +128,7 @@ def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
     is_so = head.count(b"\r\n") == len(plain.head.names)
     if length is None or int(length[1]) != len(body) or not is_so:
         return None
-    # Its length is that of what comes with it.
+    # The length differs per request.
     headers = {name: value for name, value in plain.head.headers.items() if name != _LENGTH}
     of = replace(plain.head, headers=headers)
     return plain._replace(
@@ -137,11 +137,10 @@ def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
 
 
 class PlainRequest(Exchange):
-    """A request that came whole, and its answer.
+    """A complete request, and its answer.
 
-    Its connection knows it as it knows uvicorn's cycle of a request and an answer, and the server as
-    one of the tasks that it waits for. Its steps run at once until one of them has to wait, for the
-    journal as a rule, and go on in that future's callback.
+    The connection uses it in place of uvicorn's request cycle, the server in place of a task. It
+    runs until it has to wait, usually for the journal, and continues in that future's callback.
     """
 
     __slots__ = (
@@ -171,20 +170,20 @@ class PlainRequest(Exchange):
 
     @property
     def message_event(self) -> PlainRequest:
-        """Told that the client has left, for which nobody waits."""
+        """The event that uvicorn sets when the client disconnects; nobody waits for it here."""
         return self
 
     def set(self) -> None:
-        """See `message_event`."""
+        """Ignored; see `message_event`."""
 
     def start(self) -> None:
-        """Answers the request."""
+        """Answer the request."""
         self._steps = self._answer()
         self._connection.server_state.tasks.add(self)  # type: ignore[arg-type]
         self._step()
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - a task's signature
-        """Waits no longer, unless for the journal."""
+        """Cancel what the request waits for, as a task would."""
         return self._waits_for is not None and self._waits_for.cancel()
 
     def _step(self, _done: object = None) -> None:
@@ -201,11 +200,13 @@ class PlainRequest(Exchange):
         self._connection.server_state.tasks.discard(self)
 
     def _await(self, waits_for: asyncio.Future[Any] | None) -> None:
-        """Go on once what a step waits for is done; None is one turn of the loop (`asyncio.sleep(0)`)."""
+        """Continue when the awaited future is done; None means one turn of the loop
+        (`asyncio.sleep(0)`).
+        """
         if waits_for is None:
             waits_for = asyncio.get_running_loop().create_future()
             waits_for.set_result(None)
-        # As a task does: another request may await the same future.
+        # As a task does, so that another request may await the same future.
         waits_for._asyncio_future_blocking = False  # noqa: SLF001 - how asyncio knows a future
         self._waits_for = waits_for
         waits_for.add_done_callback(self._step)
@@ -242,7 +243,7 @@ class PlainRequest(Exchange):
         transport = self._connection.transport
         transport.write(whole_answer(status, said, body))
         self.response_complete = True
-        # Whoever keeps its connection idle keeps no body here.
+        # Released, so that an idle connection holds no body.
         self.whole = b""
         if not self.keep_alive:
             transport.close()
@@ -250,9 +251,10 @@ class PlainRequest(Exchange):
 
 
 def whole_answer(status: int, headers: HeaderLines, body: bytes) -> bytes:
-    """An answer as it goes over the wire. Raises `RuntimeError` for a header with a line break."""
+    """Return an answer's bytes. Raises `RuntimeError` for a header with a line break."""
     lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    # Counted, as `in` first tries what it looks for as a number, which takes longer than all else here.
+    # `count`, since `in` first tries its argument as a number, which takes longer than everything
+    # else here.
     if not lines.count(b"\n") == lines.count(b"\r") == len(headers):
         raise RuntimeError("a header has a line break")
     return b"%b%b\r\n%b" % (STATUS_LINE[status], lines, body)

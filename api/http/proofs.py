@@ -14,18 +14,17 @@ if TYPE_CHECKING:
 
 
 class ProofDecision(Struct, frozen=True):
-    """What a payment is decided by, `condition` null where none is met."""
+    """The decision on a payment; `condition` is null if none is met."""
 
     action: Action | None
     condition: str | None
 
 
 class ProofView(Struct, frozen=True):
-    """A claim about `of`, a condition, a `must` or the whole rule, and whether it holds of every
-    payment there can be. `payment` shows it, `decided` is what is decided of it (by the former
-    version, then by this one, where two are compared), `test` the same as a test of the language,
-    null where no test can say it. `because` says why nothing was proved, or on which conditions the
-    answer rests.
+    """A claim about `of` (a condition, a `must` or the whole rule), and whether it holds for every
+    possible payment. `payment` is an example, `decided` its decision (by the former version, then
+    by this one, if two are compared), `test` the same as a test block, null if no test can express
+    it. `because` says why nothing was proved, or on which conditions the answer depends.
     """
 
     claim: Literal["reached", "always met", "must", "same", "wider", "narrower", "moved"]

@@ -1,4 +1,4 @@
-"""`/v1/proposals`: changes that another person makes by approving them."""
+"""`/v1/proposals`: changes that take effect when another person approves them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ProposalNumber = Annotated[str, path_parameter("The proposal's number.", 1, whol
 
 
 class ProposedVersion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A version to make active; `until` as when one publishes."""
+    """A version to activate; `until` as when publishing."""
 
     name: str
     version: int
@@ -64,14 +64,14 @@ class ProposedVersion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProposedEnd(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file to take out of force."""
+    """A file to deactivate."""
 
     name: str
     kind: FileNoun = "rule"
 
 
 class ProposedEntries(Struct, frozen=True, forbid_unknown_fields=True):
-    """Up to 1,000 entries to put into a list, or to remove: then their values are enough."""
+    """Up to 1,000 entries to add to a list or to remove; to remove them, their values are enough."""
 
     name: str
     entries: list[EntryChange]
@@ -79,7 +79,7 @@ class ProposedEntries(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SentProposedEntries(Struct, frozen=True, forbid_unknown_fields=True):
-    """`ProposedEntries` that are still to be checked."""
+    """`ProposedEntries` that are not checked yet."""
 
     name: str
     entries: tuple[Any, ...]
@@ -87,7 +87,7 @@ class SentProposedEntries(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WaitingEntries(Struct, frozen=True):
-    """`entries` are there until it is decided, for those who may read lists."""
+    """`entries` are included until the decision, for those who may read lists."""
 
     action: Literal["put", "remove"]
     count: int
@@ -95,7 +95,7 @@ class WaitingEntries(Struct, frozen=True):
 
 
 class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
-    """A version to give a percentage of the payments."""
+    """A version to roll out to a percentage of the payments."""
 
     name: str
     version: int
@@ -105,7 +105,7 @@ class ProposedRollout(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _proposal_body(name: str, type_: Any) -> Any:
-    """The body that proposes one thing."""
+    """Return the type of a body that proposes one thing."""
     doc = (
         "`note` says why; `backtest` is the id of one of the version that is done, whose figures are "
         "kept with the proposal."
@@ -129,7 +129,7 @@ _WANTED = (
 
 
 class SentProposal(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is proposed, exactly one of them; settings are still to be checked."""
+    """The proposal, exactly one member; settings are not checked yet."""
 
     note: str
     publish: ProposedVersion | None = None
@@ -164,9 +164,9 @@ class AloneBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProposalView(Struct, frozen=True):
-    """What is proposed: `kind`, `name` and `version` of a file, with the `base` that is active,
-    `settings`, or `entries` of the list `name`. `open` says whether it can still be decided;
-    `alone` is in force before anybody approved it, and waits for that.
+    """What is proposed: `kind`, `name` and `version` of a file, with the active version as `base`;
+    or `settings`; or `entries` of the list `name`. `open` says whether it can still be decided;
+    `alone` means that it took effect before anybody approved it, and still needs approval.
     """
 
     number: int
@@ -205,9 +205,9 @@ class ProposalAnswer(Struct, frozen=True):
     "list_proposals",
     tag=RULES,
     summary="List the proposals, newest first",
-    doc="What waits for another person, and the last hundred that were decided.",
+    doc="Those that wait for another person, and the last hundred that were decided.",
     scope="rules:read",
-    answers={200: Answer("Those.")},
+    answers={200: Answer("The proposals.")},
 )
 async def list_proposals(request: Request) -> ProposalList:
     now = request.engine.clock()
@@ -223,7 +223,7 @@ async def list_proposals(request: Request) -> ProposalList:
     "read_proposal",
     tag=RULES,
     summary="Read a proposal",
-    doc="What is proposed, why, and what became of it.",
+    doc="What is proposed, why, and the outcome.",
     scope="rules:read",
     answers={200: Answer("The proposal.")},
     refusals=(404,),
@@ -238,7 +238,10 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
     "propose",
     tag=RULES,
     summary="Propose a change",
-    doc="The tests of a version run first. What it changes in meaning is the difference between its `base` and its version, neither of which ever changes.",
+    doc=(
+        "The tests of a version run first. Its changes in meaning are the differences "
+        "between `base` and its version, neither of which ever changes."
+    ),
     scope="rules:write",
     demand="change",
     sent=Body(
@@ -255,7 +258,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
             )
         },
     ),
-    answers={201: Answer("It waits.")},
+    answers={201: Answer("The proposal waits.")},
     refusals=(404, 409, 503),
 )
 async def propose(request: Request) -> ProposalAnswer:
@@ -273,11 +276,16 @@ async def propose(request: Request) -> ProposalAnswer:
     "/v1/proposals/{number:str}/approval",
     "approve_proposal",
     tag=RULES,
-    summary="Approve a proposal, and so make the change",
-    doc="As another user than the one who proposed it, with a session or a key that a user answers for. A proposal is void once something else is active than when it was made, and after 7 days. To approve what was published alone makes it stay.",
+    summary="Approve a proposal, which makes the change",
+    doc=(
+        "Only as another user than the one who proposed it, with a session or with a key "
+        "that has an owner. A proposal becomes void if something else is active than when "
+        "it was made, and after 7 days. Approving what was published alone makes it "
+        "permanent."
+    ),
     scope="rules:publish",
     demand="change",
-    answers={200: Answer("It is in force.", ProposalAnswer), 202: later(ProposalAnswer)},
+    answers={200: Answer("The change is made.", ProposalAnswer), 202: later(ProposalAnswer)},
     refusals=(404, 409, 422, 503),
 )
 async def approve_proposal(request: Request, number: ProposalNumber) -> Response[Struct]:
@@ -294,15 +302,18 @@ async def approve_proposal(request: Request, number: ProposalNumber) -> Response
     "/v1/proposals/{number:str}/refusal",
     "refuse_proposal",
     tag=RULES,
-    summary="Refuse a proposal, or take one's own back",
-    doc="With a reason. What was published alone and still decides gives way at once. Whoever did not make it needs the scope `rules:publish` too.",
+    summary="Refuse a proposal, or withdraw one's own",
+    doc=(
+        "With a reason. What was published alone and still decides is reverted at once. To "
+        "refuse another's proposal also needs the scope `rules:publish`."
+    ),
     scope="rules:write",
     demand="change",
     sent=Body(
         RefusingBody,
         {"reason": Example("a reason", {"refusal": {"reason": "it denies our best customers"}})},
     ),
-    answers={200: Answer("It is refused.")},
+    answers={200: Answer("The proposal is refused.")},
     refusals=(404, 409, 503),
 )
 async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalAnswer:
@@ -320,15 +331,19 @@ async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalA
     "/v1/proposals/{number:str}/alone",
     "publish_alone",
     tag=RULES,
-    summary="Break the glass: publish before anybody approves",
-    doc="In need, a version that decides or new entries of a list, until a time within 24 hours, with a reason. It stands in the audit log as done alone, and waits for a second signature.",
+    summary="Break the glass: publish before approval",
+    doc=(
+        "In an emergency, publish a version that decides, or add entries to a list, until a "
+        "time within 24 hours, with a reason. The audit log shows that it was done alone, "
+        "and it waits for approval."
+    ),
     scope="rules:publish",
     demand="change",
     sent=Body(
         AloneBody,
         {"night": Example("at night", {"alone": {"until": "6h", "reason": "card testing"}})},
     ),
-    answers={200: Answer("It is in force.", ProposalAnswer), 202: later(ProposalAnswer)},
+    answers={200: Answer("The change is made.", ProposalAnswer), 202: later(ProposalAnswer)},
     refusals=(404, 409, 422, 503),
 )
 async def break_glass(request: Request, number: ProposalNumber) -> Response[Struct]:
@@ -352,7 +367,7 @@ async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> 
 
 
 async def _change(request: Request, sent: SentProposal) -> Proposable:
-    """What is proposed, checked as if it were made. Raises `Problem`, `Refused`."""
+    """Return the proposed change, checked as if it were made. Raises `Problem`, `Refused`."""
     asked = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
     if sum(each is not None for each in asked) != 1:
         message = "propose one of `publish`, `unpublish`, `rollout`, `settings` and `entries`"
@@ -384,7 +399,7 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
 
 
 def _figures(request: Request, id_: str, change: Proposable) -> BacktestFigures:
-    """What a backtest of the proposed version found. Raises `NotFound`, `Conflict`."""
+    """Return the result of a backtest of the proposed version. Raises `NotFound`, `Conflict`."""
     run = request.jobs.run(request.key.account, "backtest", id_)
     report: Report | None = run.found
     if report is None:

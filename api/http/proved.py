@@ -1,7 +1,8 @@
-"""Where another process may have taken the journal over, no answer rests on memory alone.
+"""Answers from memory are checked: another process may have taken over the journal.
 
-A payment's append proves whose journal it is. What else is answered (a metric, a key that is good or
-not, a payment that is not there) was so only if the journal was still ours once it was worked out.
+A payment's append proves that the journal is still this node's. Any other answer (a metric, whether
+a key is valid, that a payment doesn't exist) is true only if the journal was still ours after it
+was computed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tollkeeper.engine.runtime import Engine
 
 
 def proved(app: ASGIApp, engine: Engine) -> ASGIApp:
-    """The application, which answers 503 in place of what it can't prove."""
+    """Wrap the application: it answers 503 instead of what it can't prove."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:

@@ -1,4 +1,4 @@
-"""Wait for a version to take effect, for as long as a client waits."""
+"""Wait for a version to take effect, as long as a client can wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tollkeeper.engine.runtime import Engine
 
 PUBLISH_SECONDS = 30.0
 
-Share = Annotated[float, Meta(ge=0, le=1, description="Share of the windows filled so far.")]
+Share = Annotated[
+    float, Meta(ge=0, le=1, description="The share of the windows that are filled so far.")
+]
 Filling = Share | UnsetType
 """Set while windows are being filled."""
 
@@ -24,7 +26,9 @@ Filling = Share | UnsetType
 async def within_time(
     engine: Engine, account: int, kind: ProgramKind, name: str, doing: Coroutine[Any, Any, object]
 ) -> Filling:
-    """Unset once it is done; the share of its windows that are filled when it takes longer."""
+    """Wait for `doing`. Returns unset if it completed; if it takes longer, the share of its windows
+    that are filled.
+    """
     of = (account, kind, name)
     task = asyncio.create_task(doing)
     engine.background.add(task)
@@ -38,20 +42,22 @@ async def within_time(
 
 
 def filled_share(engine: Engine, account: int, kind: ProgramKind, name: str) -> Filling:
-    """How much of a file's windows is filled, of two decimals."""
+    """Return the filled share of a file's windows, with two decimals."""
     share = engine.filling.get((account, kind, name))
     return UNSET if share is None else round(share, 2)
 
 
 def accepted_response(body: Struct, filling: Filling, status: HTTPStatus) -> Response[Struct]:
-    """`status` for what is done; 202 for what goes on."""
+    """Answer with `status` if it is done, 202 if it continues."""
     return Response(body, status_code=status if filling is UNSET else HTTPStatus.ACCEPTED)
 
 
 def later(type_: Any) -> Answer:
-    """The description of the 202."""
+    """Describe the 202 answer."""
     return Answer(
-        f"It takes longer than {PUBLISH_SECONDS:g} seconds to fill the windows from history; it "
-        "goes on, and takes effect once they are whole.",
+        (
+            f"Filling the windows from history takes longer than {PUBLISH_SECONDS:g} "
+            "seconds; it continues, and the change takes effect when they are complete."
+        ),
         type_,
     )

@@ -1,4 +1,4 @@
-"""Read the parameters of a request's query and path, each error at its parameter."""
+"""Read query and path parameters; each error names its parameter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_place(request: Exchange, name: str, text: str | None) -> int | None:
-    """A cursor that an earlier page of the account gave. Raises `Problem` 422."""
+    """Read a cursor from an earlier page of the account. Raises `Problem` 422."""
     if text is None:
         return None
     spot = request.engine.folder_key.spot_of(NameUse.CURSOR, request.key.account, text)
@@ -26,14 +26,14 @@ def read_place(request: Exchange, name: str, text: str | None) -> int | None:
 
 
 def show_place(request: Exchange, cursor: int | None) -> str | None:
-    """A cursor in the form that `read_place` takes, None after the last page."""
+    """Write a cursor as `read_place` reads it; None after the last page."""
     if cursor is None:
         return None
     return request.engine.folder_key.name_of(NameUse.CURSOR, request.key.account, Spot(cursor))
 
 
 def read_limit(text: str | None) -> int:
-    """How many items a page may hold. Raises `Problem` 422."""
+    """Read the most items of a page. Raises `Problem` 422."""
     if text is None:
         return PAGE
     message = f"a page holds 1 to {MAX_PAGE} items"
@@ -44,12 +44,12 @@ def read_limit(text: str | None) -> int:
 
 
 def read_since(request: Exchange, text: str | None) -> int:
-    """The parameter `since` in µs, 0 when not said. Raises `Problem` 422."""
+    """Read the parameter `since` in µs, 0 by default. Raises `Problem` 422."""
     return read_moment_at("since", text, request.engine.clock()) or 0
 
 
 def read_moment_at(name: str, text: str | None, now: int) -> int | None:
-    """An instant, or a span back from `now` (µs), in µs. Raises `Problem` 422."""
+    """Read an instant, or a span back from `now` (µs), in µs. Raises `Problem` 422."""
     try:
         return None if text is None else read_moment(text, now)
     except ValueError as error:
@@ -57,7 +57,7 @@ def read_moment_at(name: str, text: str | None, now: int) -> int | None:
 
 
 def read_time(name: str, text: str) -> int:
-    """A time of ISO 8601 in µs. Raises `Problem` 422."""
+    """Read an ISO 8601 time in µs. Raises `Problem` 422."""
     try:
         return read_instant(text)
     except ValueError as error:
@@ -65,7 +65,7 @@ def read_time(name: str, text: str) -> int:
 
 
 def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | None:
-    """One of `choices`. Raises `Problem` 422."""
+    """Read one of `choices`. Raises `Problem` 422."""
     if text is not None and text not in choices:
         known = ", ".join(f"`{choice}`" for choice in choices)
         raise _wrong(name, "invalid_value", f"this is one of {known}")
@@ -73,19 +73,19 @@ def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | 
 
 
 def read_flag(name: str, text: str | None) -> bool:
-    """`true` or `false`, false when not said. Raises `Problem` 422."""
+    """Read `true` or `false`, false by default. Raises `Problem` 422."""
     if text is not None and text not in _FLAGS:
         raise _wrong(name, "invalid_value", f"`{name}` is `true` or `false`")
     return text is not None and _FLAGS[text]
 
 
 def read_count(name: str, text: str | None) -> int | None:
-    """A whole number from 0. Raises `Problem` 422."""
+    """Read a whole number from 0. Raises `Problem` 422."""
     return None if text is None else _whole_number(name, text, f"`{name}` is a whole number")
 
 
 def read_version_number(text: str) -> int:
-    """The number of a version in a path. Raises `Problem` 404."""
+    """Read a version number in a path. Raises `Problem` 404."""
     if not _is_whole(text):
         raise nothing_here()
     return int(text)

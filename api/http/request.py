@@ -1,4 +1,4 @@
-"""A request as its handler sees it, and what is known of it on its way."""
+"""A request as its handler sees it, and the state it gathers on its way."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tollkeeper.engine.search.asking import Search
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the requests of one listener share: the engine, the index of payments, what runs long
-    or risky work, the counters, what each key may still ask for, who lets people in by OpenID.
+    """What the requests of one listener share: the engine, the index, the jobs, the metrics, the
+    rate limits, and the OpenID providers.
     """
 
     engine: Engine
@@ -39,10 +39,10 @@ class Service:
 
 @dataclass(slots=True)
 class Head:
-    """A request's head, or what many of one connection have for one.
+    """A request's head; equal requests of one connection may share one.
 
-    `path` is as it was sent, `route` as it is described. `names` are those of all headers, in lower
-    case, `headers` the first of each. `key_hash` is known once the key was looked at.
+    `path` is as sent, `route` as documented. `names` are those of all headers in lower case,
+    `headers` the first of each. `key_hash` is set once the key has been checked.
     """
 
     method: str
@@ -57,12 +57,11 @@ class Head:
 
 @dataclass(slots=True)
 class RequestState:
-    """What is known of one request on its way.
+    """What is known of one request so far.
 
-    `answer_headers` join those of the answer, the first of them the request's id. `log` joins the
-    request's log line and holds no personal data and no key.
-    `key` and `allowance` are None until authentication, and where no key is needed. `late` says
-    that the body's time is over.
+    `answer_headers` are added to the answer's, the request id first. `log` is added to the log
+    line; it holds no personal data and no key. `key` and `allowance` are None before
+    authentication, and if no key is needed. `late` is true if the body took too long.
     """
 
     service: Service
@@ -75,19 +74,18 @@ class RequestState:
 
     @property
     def request_id(self) -> bytes:
-        """What the request is named in its answer and its log line."""
+        """The request's id in its answer and its log line."""
         return self.answer_headers[0][1]
 
 
 def state_of(scope: Scope) -> RequestState:
-    """The state that the outermost application gave the request."""
+    """Return the state that `observed.py` gave the request."""
     state: RequestState = scope["state"][_STATE]
     return state
 
 
 def has_state(scope: Scope) -> bool:
-    """Whether the outermost application has the request: what is sent on to another node it never
-    gets."""
+    """Whether `observed.py` has given the request a state; it doesn't for forwarded requests."""
     return _STATE in scope.get("state", {})
 
 
@@ -100,8 +98,9 @@ _STATE = "request"
 
 
 class Exchange:
-    """What a handler needs of a request, whichever way it came to it; `whole` is its body where that
-    came with it."""
+    """What a handler needs of a request, however it arrived; `whole` is its body if that came with
+    it.
+    """
 
     __slots__ = ()
 
@@ -111,7 +110,7 @@ class Exchange:
 
     @property
     def known(self) -> RequestState:
-        """What is known of it on its way."""
+        """The request's state."""
         return state_of(self.scope)
 
     @property
@@ -126,28 +125,28 @@ class Exchange:
 
     @property
     def search(self) -> Search:
-        """What finds payments."""
+        """Finds payments."""
         return self.service.search
 
     @property
     def jobs(self) -> Jobs:
-        """What runs long or risky work beside the service."""
+        """Runs long or risky work in other processes."""
         return self.service.jobs
 
     @property
     def key(self) -> ApiKey:
-        """The key of the request, which has the scope that its operation needs."""
+        """The request's key, which has the scope that the operation requires."""
         key = self.known.key
         assert key is not None
         return key
 
     @property
     def account(self) -> Account:
-        """The account of the key, as it is now."""
+        """The key's account, as it is now."""
         return self.engine.state.accounts[self.key.account]
 
     async def perform(self, verb: Verb) -> Effect:
-        """Does in the name of the request's key what a command would do in its author's.
+        """Perform a verb in the name of the request's key.
 
         Raises `Refused`, `JournalError`.
         """
@@ -155,27 +154,28 @@ class Exchange:
 
     @property
     def route(self) -> str:
-        """The request's path as it is described."""
+        """The request's path as documented."""
         return self.known.head.route
 
     @property
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
-        """What joins the headers of the answer."""
+        """The headers to add to the answer."""
         return self.known.answer_headers
 
     @property
     def log(self) -> dict[str, Any]:
-        """What joins the request's log line: no personal data and no key."""
+        """What to add to the log line: no personal data and no key."""
         return self.known.log
 
 
 class Request(Exchange, litestar.Request[None, None, State]):  # type: ignore[misc]
-    """A request that the framework brings to its handler."""
+    """A request through the framework."""
 
 
 class StraightRequest(Exchange):
-    """A request that goes past the framework, with all of a `Request` that payments' handlers use:
-    to make the framework's own takes longer than to read a payment."""
+    """A request that bypasses the framework, with everything that the payment handlers use: to make
+    the framework's own object takes longer than to read a payment.
+    """
 
     __slots__ = ("known", "receive")
 

@@ -1,4 +1,4 @@
-"""`/v1/payments/{id}/reveals`: one value of a person in clear, each with its entry in the audit log."""
+"""`/v1/payments/{id}/reveals`: show one personal value in clear; the audit log records each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FACETS: Final[dict[str, Facet]] = {name: Facet[name.upper()] for name in get_ar
 
 
 class WantedField(Struct, frozen=True, forbid_unknown_fields=True):
-    """A field under its name in the search."""
+    """A field, by its name in the search."""
 
     field: MaskedField
 
@@ -46,9 +46,12 @@ class RevealAnswer(Struct, frozen=True):
     "/v1/payments/{id:str}/reveals",
     "reveal_field",
     tag=PAYMENTS,
-    summary="Show one value of a person in clear",
-    doc="For people who look at a masked payment: the audit log says who was shown which field of "
-    "which payment, before it is shown. A card is its first 8 and last 4 digits.",
+    summary="Show one personal value in clear",
+    doc=(
+        "For people who look at a masked payment. The audit log records who was shown which "
+        "field of which payment, before it is shown. Of a card, the first 8 and last 4 "
+        "digits are shown."
+    ),
     scope="personal:read",
     of_merchants=True,
     sent=Body(RevealBody, {"email": Example("the e-mail", {"reveal": {"field": "email"}})}),

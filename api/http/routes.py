@@ -1,4 +1,4 @@
-"""Every route of the interface, in the order of its document."""
+"""All routes of the interface, in the document's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations on runs share: a run's id in the path, and how one is shown."""
+"""What operations on runs share: the id in the path, and the view."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.offline.jobs.runs import JobRun, RunState
 
-RunId = Annotated[str, path_parameter("The id that starting it gave.", "5f0d1c2ab34e9f70")]
+RunId = Annotated[
+    str, path_parameter("The id from the answer that started it.", "5f0d1c2ab34e9f70")
+]
 
 
 class RunView(Struct, frozen=True):
-    """How far a run is: `share` from 0 to 1; `reason` says why it failed."""
+    """A run's progress: `share` from 0 to 1; `reason` says why it failed."""
 
     id: str
     state: RunState
@@ -26,7 +28,7 @@ class RunView(Struct, frozen=True):
 
 
 def run_members(run: JobRun) -> dict[str, Any]:
-    """The members of `RunView`."""
+    """Return the members of `RunView`."""
     return {
         "id": run.id,
         "state": run.state,

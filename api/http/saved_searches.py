@@ -1,4 +1,4 @@
-"""`/v1/searches`: searches of payments with a name, which an account's people share."""
+"""`/v1/searches`: named searches of payments, shared within an account."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tollkeeper.engine.registry.searches import (
 from tollkeeper.engine.search.filters import read_filter, read_members
 
 PERSONAL: Final = frozenset({"card", "device", "ip", "user", "email", "order", "id"})
-"""What names a person: the journal keeps a search longer than what is erased of a person."""
+"""Filters that identify a person: a saved search would outlive the person's erasure."""
 SearchName = Annotated[
     str,
     path_parameter(
@@ -88,14 +88,18 @@ async def list_searches(request: Request) -> SearchList:
     "/v1/searches/{name:str}",
     "save_search",
     tag=PAYMENTS,
-    summary="Give a search a name",
-    doc="For all people of the account. One that names a card, device, address, user, e-mail, order or id is refused: it would be kept when what is known of the person is erased.",
+    summary="Save a search",
+    doc=(
+        "For all people of the account. A search that names a card, device, address, user, "
+        "e-mail, order or id is refused: it would outlive the erasure of that person's "
+        "data."
+    ),
     scope="labels:write",
     demand="change",
     sent=Body(
         SearchBody, {"refused": Example("refused", {"search": {"query": "action:deny since:1d"}})}
     ),
-    answers={200: Answer("It is saved.")},
+    answers={200: Answer("The search is saved.")},
     refusals=(409, 503),
 )
 async def put_search(request: Request, name: SearchName) -> SearchAnswer:
@@ -118,11 +122,11 @@ async def put_search(request: Request, name: SearchName) -> SearchAnswer:
     "/v1/searches/{name:str}",
     "drop_search",
     tag=PAYMENTS,
-    summary="Forget a saved search",
+    summary="Delete a saved search",
     doc="For all people of the account.",
     scope="labels:write",
     demand="change",
-    answers={200: Answer("It is gone.")},
+    answers={200: Answer("The search is deleted.")},
     refusals=(404, 503),
 )
 async def remove_search(request: Request, name: SearchName) -> SearchAnswer:

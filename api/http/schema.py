@@ -1,4 +1,4 @@
-"""`/schema`: the interface's description as a page and as OpenAPI; public, made once."""
+"""`/schema`: the API's description as a page and as OpenAPI; public, made once."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HEADERS: Final = {
     "/schema",
     "schema_page",
     tag=SERVICE,
-    summary="This description as a page",
-    doc="Needs nothing from anywhere else: no script, no font, no image.",
+    summary="Read this description as a page",
+    doc="It needs no other file: no script, no font, no image.",
     scope=None,
     answers={200: Answer("The page.", str, media_type=HTML)},
 )
@@ -39,8 +39,8 @@ async def page() -> Response[bytes]:
     "/schema/openapi.json",
     "schema_json",
     tag=SERVICE,
-    summary="This description as OpenAPI 3.1",
-    doc="For tools that make clients and tests of it.",
+    summary="Read this description as OpenAPI 3.1",
+    doc="For tools that generate clients and tests.",
     scope=None,
     answers={200: Answer("The document.", dict[str, Any])},
 )
@@ -53,7 +53,7 @@ async def json() -> Response[bytes]:
     "/schema/openapi.yaml",
     "schema_yaml",
     tag=SERVICE,
-    summary="The same in YAML",
+    summary="Read it as YAML",
     doc="For people and tools that prefer it.",
     scope=None,
     answers={200: Answer("The document.", dict[str, Any], media_type=YAML)},
@@ -78,7 +78,7 @@ def _yaml() -> bytes:
 
 
 def _document() -> dict[str, Any]:
-    # It describes these routes as well, so it can't be there before them.
+    # Imported late, since the document describes these routes too.
     from tollkeeper.api.http.document import document
 
     return document()

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page that needs no network: one text, no script, no asset."""
+"""The OpenAPI document as one HTML page that needs no network, script or other file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLE = Path(__file__).with_name("schema_page.css").read_text()
 
 
 def schema_page(document: Json) -> str:
-    """The whole page."""
+    """Return the whole page."""
     info = document["info"]
     head = element(
         "head",
@@ -186,7 +186,7 @@ def _properties(schema: Json) -> Html:
 
 
 def _type(schema: Json) -> Html:
-    """What a value may be, in a few words."""
+    """Return a value's type in a few words."""
     match schema:
         case {"$ref": reference}:
             return _reference(_last(reference))

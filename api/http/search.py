@@ -1,4 +1,4 @@
-"""`/v1/payments`, read: payments found by anything, counted, and what one shares with others."""
+"""`/v1/payments`, read: find payments, count them, and find related ones."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ LagMs = Annotated[
     int,
     Meta(
         ge=0,
-        description="For how many milliseconds the oldest payment or update that is not counted "
-        "yet has waited; 0 when there is none.",
+        description=(
+            "How many milliseconds the oldest payment or update that is not indexed yet has "
+            "waited; 0 if there is none."
+        ),
     ),
 ]
 
 
 class CardView(Struct, frozen=True):
-    """A card as far as it is known."""
+    """A card, as far as it is known."""
 
     network: str
     bin: str | None
@@ -54,8 +56,8 @@ class FoundUser(Struct, frozen=True):
 
 
 class FoundPayment(Struct, frozen=True):
-    """A payment in short, as known now. `at` is its arrival; `device` the fingerprint's id, `ip`
-    the device's address, or the backend's; `label` what became known of it.
+    """A payment's summary, as known now. `at` is its arrival; `device` the fingerprint's id, `ip`
+    the device's address, or else the backend's; `label` the one that counts.
     """
 
     id: str
@@ -87,7 +89,7 @@ class PaymentCount(Struct, frozen=True):
 
 
 class TallyView(Struct, frozen=True):
-    """What became of payments: how many by action, by status and by label."""
+    """Outcomes of payments: their number by action, by status and by label."""
 
     payments: int
     actions: dict[str, int]
@@ -96,8 +98,8 @@ class TallyView(Struct, frozen=True):
 
 
 class RelatedView(Struct, frozen=True):
-    """The payments with one value in common, when the first and the last of them arrived, and
-    what became of them. `by` names a parameter of the search, but for `network`, which is an `ip`.
+    """The payments that share one value, the arrival of the first and the last of them, and their
+    outcomes. `by` is a search parameter; for `network` the parameter is `ip`.
     """
 
     by: str
@@ -118,10 +120,13 @@ class RelatedAnswer(Struct, frozen=True):
     "find_payments",
     tag=PAYMENTS,
     summary="Find payments, newest first",
-    doc="""Every parameter narrows what is found; of one that is given several times, any value will do. Entities (card, BIN, device, address, user, e-mail, order, id) match exactly, an id also by its beginning.
-
-The payments come from an index that follows the journal; `lag_ms` says how far it is behind.
-""",
+    doc=(
+        "A payment must match every parameter; of one that is given several times, any "
+        "value matches. Entities (card, BIN, device, address, user, e-mail, order, id) "
+        "match exactly, an id also by its beginning.\n\n"
+        "The payments come from an index that follows the journal; `lag_ms` says how far "
+        "behind it is."
+    ),
     scope="personal:read",
     of_merchants=True,
     answers={200: Answer("A page.")},
@@ -143,11 +148,13 @@ async def find_payments(
     "count_payments",
     tag=PAYMENTS,
     summary="Count payments",
-    doc="How many payments the same parameters would find. A payment whose id is `count` is at "
-    "`/v1/payments/%63ount`.",
+    doc=(
+        "The number of payments that the same parameters find. A payment whose id is "
+        "`count` is at `/v1/payments/%63ount`."
+    ),
     scope="payments:read",
     of_merchants=True,
-    answers={200: Answer("How many.")},
+    answers={200: Answer("The number of payments.")},
     refusals=(422, 503),
 )
 @with_filter
@@ -161,12 +168,14 @@ async def count_payments(request: Request, wanted: Filter) -> PaymentCount:
     "/v1/payments/{id:str}/related",
     "find_related",
     tag=PAYMENTS,
-    summary="What a payment shares with others",
-    doc="By card, device, address, network, user, e-mail, order and BIN: how many payments have "
-    "the same, this one among them, and what became of them.",
+    summary="Show what a payment shares with others",
+    doc=(
+        "By card, device, address, network, user, e-mail, order and BIN: the number of "
+        "payments with the same value, including this one, and their outcomes."
+    ),
     scope="personal:read",
     of_merchants=True,
-    answers={200: Answer("What is shared, the most telling first.")},
+    answers={200: Answer("The shared values, the most telling first.")},
     refusals=(404, 422, 503),
 )
 async def find_related(
@@ -182,7 +191,7 @@ async def find_related(
 ) -> RelatedAnswer:
     question = FindRelated(id, read_since(request, since), request.key.merchants)
     await check_seen(request, id)
-    # A union is not a type that can be passed as one.
+    # A union can't be passed as a type.
     found, lag = await request.search.ask(
         request.key.account,
         question,
@@ -197,7 +206,7 @@ ROUTES = (find_payments, count_payments, find_related)
 
 
 def lag_ms(lag: int) -> int:
-    """Milliseconds of a lag in µs, 0 only without one."""
+    """Convert a lag in µs to ms; 0 only if there is none."""
     return -(-lag // 1000)
 
 

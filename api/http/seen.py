@@ -1,5 +1,5 @@
-"""What a user who sees some merchants alone may read: nothing of another merchant's payments, and of
-the lists those that the account shows them.
+"""What a user who is limited to some merchants may read: no other merchant's payments, and only the
+lists that the account shows to such users.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tollkeeper.engine.search.terms import read_facts
 
 
 async def check_payment(request: Request, payment_id: str) -> None:
-    """Raises `Problem` 404 for an id that no payment has, or none that the user sees."""
+    """Raise `Problem` 404 unless there is such a payment and the user may see it."""
     key = request.key
     if key.merchants:
         await check_seen(request, payment_id)
@@ -23,7 +23,7 @@ async def check_payment(request: Request, payment_id: str) -> None:
 
 
 async def check_seen(request: Request, payment_id: str) -> None:
-    """Raises `Problem` 404, as for an id that no payment has, for one of another merchant."""
+    """Raise `Problem` 404, as for an unknown id, for a payment of another merchant."""
     key = request.key
     if not key.merchants:
         return
@@ -33,12 +33,12 @@ async def check_seen(request: Request, payment_id: str) -> None:
 
 
 def is_list_seen(request: Request, name: str) -> bool:
-    """Whether who asks may read the list."""
+    """Whether the requester may read the list."""
     return not request.key.merchants or name in request.account.settings.merchant_lists
 
 
 def find_seen_list(request: Request, name: str) -> ListState:
-    """Raises `NotFound` for a list that there is not, or that who asks may not read."""
+    """Find a list. Raises `NotFound` if it doesn't exist, or if the requester may not read it."""
     if not is_list_seen(request, name):
         raise NotFound("list", f"there is no list `{name}`")
     return find_list(request.account, name)

@@ -1,5 +1,6 @@
-"""Serve a data folder: listen, open the engine, rebuild its windows beside, answer until told to
-stop."""
+"""Serve a data folder: listen, open the engine, rebuild its windows in the background, answer until
+told to stop.
+"""
 
 from __future__ import annotations
 
@@ -51,17 +52,17 @@ from tollkeeper.engine.webhooks.delivery import deliver
 from tollkeeper.engine.window_snapshot import keep_snapshots
 
 COLLECT_AT = (20_000, 50, 1_000)
-"""Requests leave little to the collector, and a look at all that the windows hold takes long."""
+"""Requests leave little garbage, and a full collection over all windows takes long."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BACKLOG = 2048
 
 
 def serve(settings: Settings, progress: Progress) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP: requests in flight are answered, then the journal
-    closes.
+    """Serve until SIGTERM, SIGINT or SIGHUP; then answer the requests in flight and close the
+    journal.
 
-    `progress` is told the share of the windows filled. Raises `StartError` for an address that
-    can't be listened on, `JournalError` for a folder that can't be used or turns out damaged.
+    `progress` is given the share of the windows that are filled. Raises `StartError` if it can't
+    listen on an address, `JournalError` for a folder that can't be used or is damaged.
     """
     with logging_to(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, progress))
@@ -73,12 +74,12 @@ async def _serve(settings: Settings, progress: Progress) -> None:
     require_telemetry(settings)
     openid = openid_of(settings)
     if settings.database is not None:
-        # An extra, which a data folder never needs.
+        # Imported late: an extra, which data folders never need.
         from tollkeeper.api.http.serve_node import serve_node
 
         await serve_node(settings, openid, progress)
         return
-    # Whatever prevents the listening is found before an hour's rebuilding.
+    # Listen before rebuilding, so that a failure isn't found only an hour later.
     with (
         listening(settings.host, settings.port) as public,
         listening_beside(settings.admin_listener()) as admin,
@@ -100,7 +101,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             figures = Figures()
             service = service_of(engine, settings, search, jobs, figures, openid)
             app = public_app(service)
-            # A collector is told of each request by what is around the application.
+            # Telemetry observes requests from outside the application.
             payments = plain_payments(service) if settings.telemetry is None else None
             async with telemetry_of(engine, settings, figures) as wrapped:
                 server = Server(configuration(wrapped(app), settings, payments))
@@ -114,10 +115,10 @@ async def _serve(settings: Settings, progress: Progress) -> None:
 
 
 async def own_journal(engine: Engine, snapshot_s: float | None) -> None:
-    """What whoever owns the journal does beside the requests, until cancelled: alerts, commands'
-    answers, purging, and every `snapshot_s` seconds a snapshot of the windows.
+    """Run the journal owner's background work until cancelled: alerts, answers to commands,
+    purging, and every `snapshot_s` seconds a snapshot of the windows.
 
-    Raises a group with `Fenced` in it when the journal has become another's.
+    Raises a group that contains `Fenced` if another process took the journal over.
     """
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_end_when_lost(engine))
@@ -139,7 +140,7 @@ async def _end_when_lost(engine: Engine) -> None:
 
 
 def require_data(settings: Settings) -> None:
-    """Raises `JournalError` when there must be a journal and there is none."""
+    """Raise `JournalError` if there must be a journal and there is none."""
     if settings.database is not None:
         if settings.require_data:
             require_current(settings.source)
@@ -152,14 +153,14 @@ def require_data(settings: Settings) -> None:
 
 
 def require_telemetry(settings: Settings) -> None:
-    """Raises `StartError` when telemetry is asked for and not installed."""
+    """Raise `StartError` if telemetry is configured but not installed."""
     is_installed = find_spec("opentelemetry") is not None and find_spec("opentelemetry.sdk")
     if settings.telemetry is not None and not is_installed:
         raise StartError("`telemetry` needs an extra: pip install 'tollkeeper[telemetry]'")
 
 
 def openid_of(settings: Settings) -> OpenId:
-    """Who lets people in by OpenID; nobody where that is not set. Raises `StartError`."""
+    """Return the OpenID providers; none if not configured. Raises `StartError`."""
     if settings.openid is None:
         return OpenId()
     if find_spec("joserfc") is None:
@@ -187,7 +188,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def listening_beside(listener: tuple[str, int] | None) -> Iterator[socket.socket | None]:
-    """The same for a listener that there may be none of."""
+    """As `listening`, for an optional listener."""
     if listener is None:
         yield None
         return
@@ -199,11 +200,11 @@ def listening_beside(listener: tuple[str, int] | None) -> Iterator[socket.socket
 async def telemetry_of(
     engine: Engine, settings: Settings, figures: Figures
 ) -> AsyncIterator[Callable[[ASGIApp], ASGIApp]]:
-    """What makes an application tell a collector, when one is set, until the block ends."""
+    """Wrap applications with telemetry, if configured, while the context lasts."""
     if settings.telemetry is None:
         yield lambda app: app
         return
-    # Hundreds of modules, which nobody else should wait for.
+    # Hundreds of modules: imported only if needed.
     from tollkeeper.api.http.telemetry import telemetry
 
     async with telemetry(settings.telemetry, engine, figures) as wrapped:
@@ -214,7 +215,9 @@ async def telemetry_of(
 async def _beside_server(
     app: ASGIApp, settings: Settings, bound: socket.socket | None
 ) -> AsyncIterator[None]:
-    """Another application on a listener of its own, until the public one has answered its last."""
+    """Serve another application on its own listener, until the public one has answered its last
+    request.
+    """
     if bound is None:
         yield
         return
@@ -234,9 +237,9 @@ async def run_background(
     server: Server | None = None,
     snapshot_s: float | None = None,
 ) -> AsyncIterator[None]:
-    """What runs beside the requests: the rebuilding, then what an owner does (`own_journal`).
+    """Run the background work beside the requests: rebuilding, then `own_journal`.
 
-    Should it fail, the server stops, and the failure is raised when it has.
+    If it fails, the server stops, and the failure is raised afterwards.
     """
 
     async def work() -> None:
@@ -244,7 +247,7 @@ async def run_background(
             if engine.damage.policy == "read-only":
                 get_logger().warning("read_only", reason="the service was started so")
                 return
-            # The first header set compiles the patterns: better now than with a payment waiting.
+            # Compile the header patterns now, not while a payment waits.
             engine.clients({"user-agent": "tollkeeper"})
             await finish_deletions(engine)
             await rebuild(engine, progress)
@@ -275,10 +278,10 @@ async def run_background(
 
 
 def stop_by_signals(server: Server, search: Search) -> None:
-    """The running loop stops the server in an orderly way when the process is told to end."""
+    """Stop the server in an orderly way on signals."""
 
     def stop(signal_number: int) -> None:
-        # Streams go on until they hear of it.
+        # Streams end only when they see this.
         search.stopping = True
         server.handle_exit(signal_number, None)
 
@@ -287,25 +290,25 @@ def stop_by_signals(server: Server, search: Search) -> None:
 
 
 def settle_memory() -> None:
-    """Spare the collector what is there to stay."""
+    """Freeze existing objects for the garbage collector, since they stay."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AT)
 
 
 class Server(uvicorn.Server):
-    """Stops when told to, and leaves signals and the process' end to who runs it."""
+    """Stops when told to, and leaves signals and the end of the process to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises the signal again once it has stopped, before the journal is closed.
+        # uvicorn's own raises the signal again after stopping, before the journal is closed.
         yield
 
 
 def configuration(
     app: ASGIApp, settings: Settings, payments: PlainPayments | None = None
 ) -> uvicorn.Config:
-    """How an application is served; `payments` are answered past it where they are plain."""
+    """Return how an application is served; plain requests are answered by `payments` instead."""
     connection = partial(
         Connection,
         heads=Heads(settings.heads_per_address),

@@ -1,4 +1,4 @@
-"""Serve journals in a database, together with other nodes, which share out who owns which."""
+"""Serve the journals in a database together with other nodes, which divide their ownership."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = get_logger()
 
 
 async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> None:
-    """Until the process is told to end. Raises `StartError`, `JournalError`."""
+    """Serve until the process is told to end. Raises `StartError`, `JournalError`."""
     assert settings.database is not None
     whole = Database(settings.database, settings.folder)
     certificates = settings.node_tls
@@ -99,7 +99,7 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         left = asyncio.create_task(_all_of([each.left for each in shared]))
         await asyncio.wait((*sharing, *running, left), return_when=asyncio.FIRST_COMPLETED)
         serving.stopping.set()
-        # As long as another shard is still handed over, requests are sent on.
+        # Until every shard is handed over, requests are still forwarded.
         leaving = [asyncio.create_task(each.left.wait()) for each in shared]
         pairs = zip(sharing, leaving, strict=True)
         for pair in pairs:
@@ -122,8 +122,9 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
 
 
 async def shards_there(url: str, wanted: int | None) -> int:
-    """How many shards a database has, once no service of an older release uses it. Raises
-    `JournalError`."""
+    """Return the number of shards of a database, once no service of an older release uses it.
+    Raises `JournalError`.
+    """
     while True:
         try:
             return await asyncio.to_thread(open_shards, url, wanted)
@@ -134,7 +135,7 @@ async def shards_there(url: str, wanted: int | None) -> int:
 
 def _server(app: ASGIApp, settings: Settings, tls: SSLContext | None) -> Server:
     config = configuration(app, settings)
-    # One application is behind several listeners, and has nothing to begin or to end.
+    # The application has several listeners, so it has no start or end of its own.
     config.lifespan = "off"
     config.load()
     config.ssl = tls
@@ -147,8 +148,7 @@ async def _all_of(events: Sequence[asyncio.Event]) -> None:
 
 
 async def _balance(shared: Sequence[SharedShard]) -> None:
-    """Gives shards away, one after the other, as long as another node has two fewer, until
-    cancelled."""
+    """Give shards away, one at a time, as long as another node has two fewer, until cancelled."""
     while True:
         await asyncio.sleep(TELL_S)
         if not any(each.giving.is_set() for each in shared) and (found := to_give(shared)):
@@ -157,10 +157,11 @@ async def _balance(shared: Sequence[SharedShard]) -> None:
 
 
 def to_give(shared: Sequence[SharedShard]) -> tuple[SharedShard, str] | None:
-    """The shard that this node is to give away next, and to which node; None while it owns no more
-    than any other, or hardly more than those that could take one, and while an owner is not known.
+    """Return the shard that this node should give away next, and to which node. None if it owns no
+    more than any other or hardly more than a possible successor, or if some owner is unknown.
 
-    Of several nodes that own as many the last by its address gives, so that no two do at once.
+    Of several nodes that own equally many, only the last by address gives, so that two never do at
+    once.
     """
     address = shared[0].serving.address
     owned = Counter(each.owner_address for each in shared)

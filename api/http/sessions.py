@@ -1,4 +1,4 @@
-"""`/v1/sessions`: sign in with a key or a link's code, ask who one is, sign out."""
+"""`/v1/sessions`: sign in with a key or a link's code, read one's own session, sign out."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _Secret = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 class WithKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """A key of the account: the session may do what the key may, and ends with it."""
+    """A key of the account: the session has the key's scopes and ends with it."""
 
     key: _Secret
 
 
 class WithCode(Struct, frozen=True, forbid_unknown_fields=True):
-    """The code of a link of `toll users link` or `toll console`, which signs in once."""
+    """The code of a link from `toll users link` or `toll console`; it works once."""
 
     code: _Secret
 
 
 class WithOpenId(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the provider sent the person back with; `attempt` is of `POST /v1/sign-ins`, and works
-    once. `issuer` is the answer's `iss`, where it has one.
+    """What the provider sent the person back with; `attempt` is from `POST /v1/sign-ins` and works
+    once. `issuer` is the answer's `iss`, if it has one.
     """
 
     attempt: _Secret
@@ -50,7 +50,7 @@ class WithOpenId(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SignIn(Struct, frozen=True, forbid_unknown_fields=True):
-    """A key, a link's code, or what a provider sent a person back with."""
+    """A key, a link's code, or the answer of an OpenID provider."""
 
     key: str | None = None
     code: str | None = None
@@ -76,7 +76,7 @@ class OpenIdSignInBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StartedSession(Struct, frozen=True):
-    """`token` is sent as a key is; the session ends after half an hour with no request."""
+    """`token` is sent in place of a key; the session ends after half an hour without a request."""
 
     token: str
     ends_at: InstantText
@@ -87,8 +87,8 @@ class StartedAnswer(Struct, frozen=True):
 
 
 class SessionView(Struct, frozen=True):
-    """Who asks: `owner` is the key's id, or the person who signed in; `role` is there for a user.
-    `merchants` are those that the user sees, none for all.
+    """The requester: `owner` is the key's id, or the person who signed in; `role` is included for a
+    user. `merchants` are those that the user may see; empty means all.
     """
 
     account: str
@@ -104,7 +104,7 @@ class SessionAnswer(Struct, frozen=True):
 
 
 class SignedOutAnswer(Struct, frozen=True):
-    """Whether it was a session that was sent."""
+    """Whether a session was sent."""
 
     ended: bool
 
@@ -115,7 +115,11 @@ class SignedOutAnswer(Struct, frozen=True):
     "sign_in",
     tag=ACCESS,
     summary="Sign a person in",
-    doc="A session is a key with an end: at most twelve hours, and half an hour without a request. It is sent as keys are, may do what the key or the link allowed, and ends with the key it came from.",
+    doc=(
+        "A session is a temporary key: it lasts at most twelve hours, and ends after half "
+        "an hour without a request. It is sent like a key, has the scopes of the key or "
+        "link that started it, and ends with that key."
+    ),
     scope=None,
     sent=Body(
         KeySignInBody | CodeSignInBody | OpenIdSignInBody,
@@ -147,7 +151,9 @@ async def sign_in(request: Request) -> StartedAnswer:
 
 
 def take_sign_in(request: Request) -> None:
-    """One more attempt from the address that asks. Raises `Problem` 429 for one too many."""
+    """Count a sign-in attempt from the request's address. Raises `Problem` 429 if there are too
+    many.
+    """
     client = request.scope["client"]
     request.service.limiter.take_sign_in("" if client is None else client[0], monotonic())
 
@@ -155,7 +161,9 @@ def take_sign_in(request: Request) -> None:
 async def _by_openid(
     request: Request, attempt: str, state: str, code: str, issuer: str | None
 ) -> SignInGrant | None:
-    """None for what lets nobody in, which the log has the reason of. Raises `Problem` 503."""
+    """Sign in by OpenID; None if it is refused, the reason for which is logged. Raises `Problem`
+    503.
+    """
     engine = request.engine
     try:
         return await finish_sign_in(
@@ -174,10 +182,10 @@ async def _by_openid(
     "/v1/session",
     "read_session",
     tag=ACCESS,
-    summary="Tell who asks",
+    summary="Read one's own session",
     doc="The account, the scopes and the end of the key or session that is sent.",
     scope=ANY_SCOPE,
-    answers={200: Answer("Who asks.")},
+    answers={200: Answer("The session.")},
 )
 async def read_session(request: Request) -> SessionAnswer:
     engine = request.engine
@@ -203,9 +211,9 @@ async def read_session(request: Request) -> SessionAnswer:
     "sign_out",
     tag=ACCESS,
     summary="Sign out",
-    doc="Ends the session that is sent; a key stays good.",
+    doc="Ends the session that is sent; a key remains valid.",
     scope=ANY_SCOPE,
-    answers={200: Answer("The session is over.", SignedOutAnswer)},
+    answers={200: Answer("The session has ended.", SignedOutAnswer)},
 )
 async def sign_out(request: Request) -> SignedOutAnswer:
     return SignedOutAnswer(await end_session(request.engine, presented_key(request.known)))

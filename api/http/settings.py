@@ -1,4 +1,4 @@
-"""What an operator may set of a service; each is an option and a `TOLL_…` of `toll serve`."""
+"""The operator's settings of a service; each is an option of `toll serve` and a variable `TOLL_…`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "late_hours": (0, 24 * 366),
     "snapshot_minutes": (1, 24 * 60),
 }
-"""The least and the most of each setting that is a number."""
+"""The bounds of each numeric setting."""
 
 
 class StartError(Exception):
@@ -50,7 +50,7 @@ class StartError(Exception):
 
 
 class SettingsError(StartError):
-    """Settings that can't be; the message names each, one in a line."""
+    """Invalid settings; the message has one line for each."""
 
 
 _LISTENER = re.compile(r"(.+):([0-9]{1,5})")
@@ -58,40 +58,44 @@ _UNSPECIFIED = ("0.0.0.0", "::")  # noqa: S104 - where one listens and nobody ca
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """`waiting` requests may be decided and not yet on disk: more are refused (503) before any
-    work.
+    """`waiting` is the most requests that may be decided but not yet on disk: more are refused
+    (503) before any work is done.
 
     The journal is in `folder`, or in the PostgreSQL database with the address `database`; then the
-    folder holds only what this machine works out from it.
+    folder only holds what this machine derives from it.
 
-    The public interface listens on `host` and `port` (0 takes a free one). Health and figures are
-    on `admin_host` and `admin_port` too when that is set, with connections of their own.
+    The public interface listens on `host` and `port` (0 takes a free one). Health and metrics are
+    also on `admin_host` and `admin_port`, if set, with connections of their own.
 
-    `connections` may be open at once: beyond that the one closes whose request head is on its way
-    for longest, and without one the requests of more are refused (503). One address may have
-    `heads_per_address` heads on their way; beyond that its slow ones close. A connection is closed
-    when for `idle_seconds` no whole request head has arrived on it; a head has at most `head_bytes`
-    (431). A JSON body has at most `body_bytes` (413), any body `body_seconds` to arrive (408). Once
-    told to stop, the service gives requests in flight `drain_seconds`. A key may send `key_reports`
-    payments and events a second, and all keys of an account `account_reports`; of other requests
-    `key_work` and `account_work`, of which `account_changes` may change what is configured (429).
-    From one address people may try to sign in `address_sign_ins` times a minute (429).
-    `windows_cap` is how many elements an account's windows may hold before the largest is given up,
-    `windows_total_cap` how many those of all accounts may before the account that holds most gives
-    up its largest; they count payments that arrive up to `late_hours` after their time. Every
-    `snapshot_minutes` what they hold is written to a file, from which a start goes on. `reach` is
-    which addresses webhooks may have: `public` ones over https alone, or `any`. `damage` is what is
-    done about entries that can't be read; `require_data` refuses a folder without a journal in
-    place of beginning one. `console` is `on` for pages at `/console`, `off` for none, or
-    `HOST:PORT` for pages on a listener of their own. `telemetry` is the address of a collector of
-    OTLP over HTTP, to which traces and figures are sent. `openid` is a file that says who lets
-    people in by OpenID Connect (docs/console.md).
+    `connections` may be open at once: past it, the connection that has waited longest for a request
+    head is closed; if there is none, requests on new connections are refused (503). An address may
+    have `heads_per_address` connections that wait for a head; past it, its slow ones are closed. A
+    connection is closed if no complete head arrives for `idle_seconds`; a head has at most
+    `head_bytes` (431). A JSON body has at most `body_bytes` (413), and any body `body_seconds` to
+    arrive (408). Once told to stop, the service gives requests in flight `drain_seconds`.
 
-    On a database several nodes share the journal: one listens to the others on `node_host` and
-    `node_port` (0 takes a free one), and is reached by them at `node_address` (`HOST:PORT`), where
-    that is another. In the folder `node_tls` are the certificates by which they know each other.
-    `shards` is how many journals share the accounts out, each with an owner among the nodes; it is
-    settled when the database is first served.
+    A key may send `key_reports` payments and events a second, and all keys of an account
+    `account_reports`; of other requests `key_work` and `account_work`, of which `account_changes`
+    may change the configuration (429). From one address, people may try to sign in
+    `address_sign_ins` times a minute (429).
+
+    `windows_cap` is the most elements of an account's windows before the largest window is dropped,
+    `windows_total_cap` that of all accounts before the account with the most drops its largest;
+    windows count payments that arrive up to `late_hours` after their time. Every `snapshot_minutes`
+    the windows are written to a file, from which a start continues.
+
+    `reach` says which addresses webhooks may have: `public` ones over https only, or `any`.
+    `damage` says what to do about entries that can't be read; `require_data` refuses a folder
+    without a journal instead of starting one. `console` is `on` for pages at `/console`, `off` for
+    none, or `HOST:PORT` for pages on a listener of their own. `telemetry` is the address of a
+    collector of OTLP over HTTP, which is sent traces and metrics. `openid` is a file with the
+    providers that sign people in by OpenID Connect (docs/console.md).
+
+    With a database, several nodes share the journal: a node listens to the others on `node_host`
+    and `node_port` (0 takes a free one); `node_address` (`HOST:PORT`) is where they reach it, if
+    different. The folder `node_tls` holds the certificates by which nodes know each other. `shards`
+    is the number of journals that the accounts are divided among, each with an owner among the
+    nodes; it is fixed when the database is first served.
 
     Raises `SettingsError`.
     """
@@ -159,11 +163,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise SettingsError("\n".join(wrong))
 
     def admin_listener(self) -> tuple[str, int] | None:
-        """The host and port of the operator's own listener; None where there is none."""
+        """The host and port of the operator's own listener; None if there is none."""
         return None if self.admin_port is None else (self.admin_host, self.admin_port)
 
     def console_listener(self) -> tuple[str, int] | None:
-        """The host and port that the console has of its own; None where it has none."""
+        """The host and port of the console's own listener; None if it has none."""
         found = _LISTENER.fullmatch(self.console)
         if found is None or int(found[2]) > BOUNDS["port"][1]:
             return None

@@ -1,7 +1,7 @@
-"""A node's shards: each request goes to that of its account.
+"""A node's shards: each request goes to its account's shard.
 
-What a person or a shop sends with a request (a key, a session, a link's code) names its shard, so a
-new key is good everywhere at once. Only who begins to sign in names the account itself.
+A key, a session token and a link's code all contain their shard's number, so a new key works
+everywhere at once. Only the start of an OpenID sign-in names the account itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _decode = msgspec.json.Decoder(_Body).decode
 
 
 class Shards:
-    """All of a node's, by their numbers from 1 on."""
+    """All shards of a node, numbered from 1."""
 
     def __init__(self, nodes: Sequence[SharingNode]) -> None:
         self._nodes = nodes
@@ -52,7 +52,7 @@ class Shards:
         self._held = Hold()
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application that anybody reaches."""
+        """The application for clients."""
         if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:
             await self._nodes[0].public(scope, receive, send)
         elif scope["method"] == "POST" and scope["raw_path"] in _BY_BODY:
@@ -61,7 +61,7 @@ class Shards:
             await self._node(shard_named(_presented(scope))).public(scope, receive, send)
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application that other nodes reach."""
+        """The application for other nodes."""
         told = b""
         if scope["type"] == ScopeType.HTTP:
             told = next((value for name, value in scope["headers"] if name == SHARD), told)
@@ -77,7 +77,9 @@ class Shards:
             await answer(send, problem)
 
     def _shard_in(self, body: bytes) -> int:
-        """What can't be read is for the first to refuse."""
+        """Return the shard that a body names. A body that can't be read goes to the first shard,
+        which refuses it.
+        """
         try:
             sent = _decode(body)
         except msgspec.MsgspecError:
@@ -94,7 +96,9 @@ class Shards:
         return 1
 
     def _node(self, number: int) -> SharingNode:
-        """What names none is for the first to refuse."""
+        """Return a shard by number. A number without one goes to the first shard, which refuses
+        the request.
+        """
         return self._numbered.get(number, self._nodes[0])
 
 

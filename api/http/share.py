@@ -1,5 +1,6 @@
-"""A shard in a node's life: its journal is followed, owned when nobody owns it, and handed over in
-the end, or to a node that has less to do."""
+"""A node's part in one shard: it follows the journal, owns it if nobody else does, and hands it
+over when it ends or when another node has less to do.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +62,13 @@ from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.search.asking import Search
 
 _LOOK_S = 0.1
-"""How often a node looks whose journal it is and what is new in it."""
+"""How often a node checks who owns the journal, and what is new in it."""
 TELL_S = 1.0
-"""How often a node says that it is there, and looks for what was rewritten."""
+"""How often a node announces itself, and looks for rewritten entries."""
 AGAIN_S = 0.5
 """How long a node waits after a failure before it opens the journal again."""
 CEASE_S = 0.3
-"""How long what was begun may still be answered before the journal is handed over."""
+"""How long requests in flight may still be answered before the journal is handed over."""
 TAKEN_S = 2.0
 """How long a node that gave a journal away waits for the other to take it."""
 _REACH = (
@@ -79,8 +80,8 @@ log = get_logger()
 
 @dataclass(slots=True)
 class Serving:
-    """What a node serves all its shards with. `address` is where other nodes reach it; `stopping`
-    is set once it is to end, and `drained` once no request can come any more.
+    """What all shards of a node share. `address` is where other nodes reach it; `stopping` is set
+    when it is to end, `drained` once no more requests can come.
     """
 
     settings: Settings
@@ -96,10 +97,10 @@ class Serving:
 
 @dataclass(slots=True)
 class SharedShard:
-    """One of the shards. `owner_address` is where its owner is reached, empty where nobody's lease
-    lasts; `successors` are who could take it over at once, as `nodes.successors`. Once `given_to`
-    names one of them it is theirs, as soon as what was begun is answered. `left` is set once it is
-    not this node's any more, and will not be.
+    """One shard. `owner_address` is where its owner is reached, empty if nobody holds the lease;
+    `successors` are the nodes that could take over at once, as `nodes.successors`. `given_to` names
+    the node to which it is handed over once requests in flight are answered. `left` is set once
+    this node has given it up for good.
     """
 
     serving: Serving
@@ -114,19 +115,20 @@ class SharedShard:
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
     def named(self) -> dict[str, int]:
-        """What names it in a log line: nothing where it is the only one."""
+        """The shard's number for log lines; nothing if it is the only one."""
         journal = None if self.node.engine is None else self.node.engine.journal
         return {} if journal is None or journal.shard.of == 1 else {"shard": journal.shard.number}
 
     def give(self, node: str) -> None:
-        """Lets another node have it."""
+        """Hand the shard over to another node."""
         self.given_to = node
         self.giving.set()
 
 
 async def share(shard: SharedShard) -> None:
-    """Follows, owns and hands over until the node is to stop; a database that is away is waited for.
-    Raises `JournalError` for a journal that can't be used."""
+    """Follow, own and hand over the journal until the node is to stop; an unreachable database is
+    waited for. Raises `JournalError` for a journal that can't be used.
+    """
     serving = shard.serving
     while not serving.stopping.is_set():
         try:
@@ -145,14 +147,16 @@ async def share(shard: SharedShard) -> None:
 
 
 async def _leave(shard: SharedShard) -> None:
-    """Requests that still come are sent on, until none can come any more."""
+    """Forward the requests that still come, until no more can."""
     shard.left.set()
     await shard.serving.drained.wait()
 
 
 @asynccontextmanager
 async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
-    """The journal with an engine whose windows are whole, as far as it can be followed."""
+    """Open the journal with an engine whose windows are complete, as far as the journal can be
+    followed.
+    """
     serving, node = shard.serving, shard.node
     settings = serving.settings
     async with AsyncExitStack() as stack:
@@ -183,7 +187,7 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
         watching = asyncio.create_task(_watch(shard, following))
         try:
             shard.opened.set()
-            # The first header set compiles the patterns: better now than with a payment waiting.
+            # Compile the header patterns now, not while a payment waits.
             engine.clients({"user-agent": "tollkeeper"})
             if settings.damage != "read-only":
                 await fill_windows(engine, serving.progress)
@@ -203,7 +207,7 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
 
 
 async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
-    """Done once what this machine has kept of the journal is in what can be followed."""
+    """Wait until the journal contains at least what this machine has stored of it."""
     first = standing = await journal.standing()
     while standing.safe < first.last:
         address = shard.serving.address
@@ -215,7 +219,7 @@ async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
 
 
 async def _watch(shard: SharedShard, following: Following) -> None:
-    """Knows who owns the journal, and tells the others of this node, until cancelled."""
+    """Watch who owns the journal, and announce this node, until cancelled."""
     journal, node, serving = following.journal, shard.node, shard.serving
     owner, told = "", 0.0
     may_be_unreachable = journal.shard.number == 1 and is_loopback(serving.address)
@@ -233,7 +237,7 @@ async def _watch(shard: SharedShard, following: Following) -> None:
             shard.owner_address = ""
         if monotonic() - told > TELL_S:
             told = monotonic()
-            # A full database takes no word, and still says who owns the journal.
+            # A full database accepts no writes, but still tells who owns the journal.
             with suppress(Unavailable):
                 await _tell(shard, following)
                 if may_be_unreachable and out_of_reach(await journal.look(nodes_of)):
@@ -243,7 +247,7 @@ async def _watch(shard: SharedShard, following: Following) -> None:
 
 
 async def _tell(shard: SharedShard, following: Following) -> None:
-    """Says that this node is there, and learns who else is. Raises `Unavailable`."""
+    """Announce this node, and learn which others there are. Raises `Unavailable`."""
     journal = following.journal
     name = (journal.node, shard.serving.address, version("tollkeeper"))
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
@@ -253,7 +257,7 @@ async def _tell(shard: SharedShard, following: Following) -> None:
 
 
 async def _follow(shard: SharedShard, following: Following) -> bool:
-    """Until the journal is this node's; False once it is to stop."""
+    """Follow until the journal is this node's; return False if it is to stop."""
     engine, journal, looked = following.engine, following.journal, 0.0
     serving = shard.serving
     while not serving.stopping.is_set():
@@ -291,10 +295,10 @@ async def _follow(shard: SharedShard, following: Following) -> bool:
 
 
 async def _own(shard: SharedShard, following: Following) -> bool:
-    """Answers requests until the node is to stop, or is to give the journal away, and lets another
-    take over if one could at once; whether the node is to stop.
+    """Answer requests until the node is to stop, or is to give the journal away; then let another
+    take over if one can at once. Returns whether the node is to stop.
 
-    Raises `Fenced` when the journal has become another's.
+    Raises `Fenced` if another process took the journal over.
     """
     engine, journal, node, serving = following.engine, following.journal, shard.node, shard.serving
     stopping = asyncio.create_task(serving.stopping.wait())
@@ -328,7 +332,7 @@ async def _own(shard: SharedShard, following: Following) -> bool:
                 await _wait_for_taking(shard)
             return is_ending
         finally:
-            # What goes on answering does so from what was known until now.
+            # Requests still in flight are answered from the state as of now.
             shard.search.stopping, node.decides = True, False
             for each in (working, noting, stopping, giving):
                 each.cancel()
@@ -336,7 +340,7 @@ async def _own(shard: SharedShard, following: Following) -> bool:
 
 
 async def _wait_for_taking(shard: SharedShard) -> None:
-    """Until the journal that was given away has an owner whose address is known."""
+    """Wait until the journal that was given away has an owner with a known address."""
     for _ in range(round(TAKEN_S / _LOOK_S)):
         if shard.owner_address not in ("", shard.serving.address):
             return
@@ -344,7 +348,7 @@ async def _wait_for_taking(shard: SharedShard) -> None:
 
 
 async def _lost(journal: PostgresJournal, working: asyncio.Task[None]) -> None:
-    """Raises what has ended an owner's work: `Fenced` where it is that the journal is another's."""
+    """Raise what ended the owner's work: `Fenced` if another process took the journal over."""
     if journal.is_lost:
         raise Fenced("another process has taken the journal over")
     await working

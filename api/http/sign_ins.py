@@ -1,4 +1,4 @@
-"""`/v1/sign-ins`: where people go to sign in by OpenID Connect."""
+"""`/v1/sign-ins`: begin a sign-in by OpenID Connect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tollkeeper.engine.openid.sign_in import begin_sign_in
 
 
 class ProviderView(Struct, frozen=True):
-    """Lets people into `account`; `title` is what a person knows it by."""
+    """A provider that signs people in to `account`; `title` is its name for people."""
 
     account: str
     title: str
@@ -34,8 +34,9 @@ class WantedSignInBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BegunSignIn(Struct, frozen=True):
-    """The browser goes to `address`, and keeps `attempt` for `POST /v1/sessions`, where it works
-    once."""
+    """The browser goes to `address` and keeps `attempt` for `POST /v1/sessions`, where it works
+    once.
+    """
 
     address: str
     attempt: str
@@ -50,8 +51,8 @@ class BegunAnswer(Struct, frozen=True):
     "/v1/sign-ins",
     "list_providers",
     tag=ACCESS,
-    summary="List who lets people in",
-    doc="The accounts that people sign in to by OpenID Connect, as the operator has set it.",
+    summary="List the sign-in providers",
+    doc="The accounts with sign-in by OpenID Connect, as the operator has configured it.",
     scope=None,
     answers={200: Answer("All of them.")},
 )
@@ -73,7 +74,7 @@ async def list_providers(request: Request) -> ProviderList:
     sent=Body(
         WantedSignInBody, {"shop": Example("to an account", {"sign_in": {"account": "shop"}})}
     ),
-    answers={201: Answer("Where the browser goes.")},
+    answers={201: Answer("Where to send the browser.")},
     refusals=(404, 422, 429, 503),
 )
 async def begin(request: Request) -> BegunAnswer:

@@ -1,7 +1,7 @@
 """Decisions as they are made, as server-sent events.
 
-The index is the one tail of the journal; each viewer asks it for what is new, twice a second, so
-that nothing is queued for a viewer that is slow, and the loop of payments does nothing for them.
+Each viewer queries the index for new decisions twice a second. So nothing is queued for slow
+viewers, and the event loop that decides payments does nothing for them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tollkeeper.engine.search.questions import FindNew
 
 _EVENT_STREAM: str = "text/event-stream"
 SENT_AT_A_TIME = 100
-"""How many payments a viewer is sent at a time; of more, the newest, and how many were skipped."""
+"""The most payments sent to a viewer at once; of more, the newest, with the number skipped."""
 _PAUSE_S = 0.5
 STREAM_SECONDS = 300
 _SILENCE_S = 15.0
@@ -45,8 +45,14 @@ _encode = msgspec.json.Encoder().encode
     "stream_decisions",
     tag=PAYMENTS,
     summary="Follow decisions as they are made",
-    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves. At most `most` payments come at a time, {SENT_AT_A_TIME} when it is left out, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`. An account follows at most {MOST_STREAMS} at once, more get 429.
-""",
+    doc=(
+        "Server-sent events. Each event `payment` holds one payment that matches the "
+        "filter, in the form of the search; sending its id as `Last-Event-ID`, as browsers "
+        "do automatically, resumes the stream. At most `most` payments, by default "
+        f"{SENT_AT_A_TIME}, are sent at once, {1 / _PAUSE_S:g} times a second: of more, the "
+        f'newest, after an event `gap` with `{{"skipped": n}}`. An account may follow at '
+        f"most {MOST_STREAMS} streams at once; more get 429."
+    ),
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The stream.", str, media_type=_EVENT_STREAM)},
@@ -58,12 +64,15 @@ async def stream_decisions(
     wanted: Filter,
     most: Annotated[
         str | None,
-        query_parameter("How many payments come at a time at most.", whole(1, SENT_AT_A_TIME), 20),
+        query_parameter("The most payments to send at once.", whole(1, SENT_AT_A_TIME), 20),
     ] = None,
     seconds: Annotated[
         str | None,
         query_parameter(
-            f"For how long; {STREAM_SECONDS} when left out. Then the client connects again.",
+            (
+                f"The stream's length in seconds, {STREAM_SECONDS} by default. Then the "
+                "client reconnects."
+            ),
             whole(1, STREAM_SECONDS),
             60,
         ),
@@ -75,7 +84,7 @@ async def stream_decisions(
     lasting = min(read_count("seconds", seconds) or STREAM_SECONDS, STREAM_SECONDS)
     at_a_time = min(read_count("most", most) or SENT_AT_A_TIME, SENT_AT_A_TIME)
     account = request.key.account
-    # What can't be answered is refused here, with the status that says so.
+    # Query once before the answer begins, so that an invalid filter gets an error status.
     new, _ = await request.search.ask(account, FindNew(wanted, after, at_a_time), NewPayments)
     begin = new.last if after is None else after
     loop, limiter = asyncio.get_running_loop(), request.service.limiter
@@ -89,7 +98,7 @@ ROUTES = (stream_decisions,)
 
 
 async def _closing(events: AsyncIterator[bytes], close: Callable[[], None]) -> AsyncIterator[bytes]:
-    """The events; then, or when the client goes, `close` is called."""
+    """Yield the events; call `close` at the end, or when the client disconnects."""
     try:
         async for event in events:
             yield event
@@ -107,7 +116,7 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     search, key = request.search, request.key
     loop = asyncio.get_running_loop()
-    # A client that loses the connection here resumes before what it was not sent yet.
+    # A client that disconnects here resumes before what it hasn't received.
     yield f"retry: {_RETRY_MS}\nid: {show_place(request, begin)}\n\n".encode()
     quiet_since = loop.time()
     while True:
@@ -130,5 +139,5 @@ async def _events(
             question = FindNew(wanted, new.last, at_a_time)
             new, _ = await search.ask(key.account, question, NewPayments)
         except JournalError:
-            # The client connects again, and hears then what is the matter.
+            # End the stream: the client reconnects, and then gets the error.
             return

@@ -1,4 +1,4 @@
-"""`/v1/suggestions`: conditions learned from an account's labels, beside the service."""
+"""`/v1/suggestions`: conditions learned from an account's labels, in another process."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Family: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": sorted(famili
 
 
 class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is learned from, and what conditions may cost. The payments that arrived at `since` or
-    later: an instant, or a span back such as `90d`, which also counts when it is left out. A
-    payment without a label counts as honest when it is `mature_days` old. `by_score` takes the
-    score for the label. `precision` is the share of fraud that nine times in ten is reached at
-    least, `people` the share of honest payments that all conditions together may meet; `without` is
-    what no condition may read.
+    """What to learn from, and limits for the conditions. Payments that arrived at `since` or later
+    are used: an instant, or a span back; `90d` by default. A payment without a label counts as
+    honest once it is `mature_days` old. `by_score` uses the score in place of labels. `precision`
+    is the share of fraud that each condition should reach with nine chances in ten, `people` the
+    share of honest payments that all conditions together may meet; `without` are fields that no
+    condition may read.
     """
 
     since: SpanBack | None = None
@@ -49,14 +49,14 @@ class SuggestionBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SuggestionSummary(RunView, frozen=True):
-    """A suggestion and how far it is."""
+    """A suggestion and its progress."""
 
     name: str
     since: str
 
 
 class SuggestionView(SuggestionSummary, frozen=True):
-    """`suggestion` is there once it is done: the form of `toll suggest --json`."""
+    """`suggestion` is included when it is done, in the form of `toll suggest --json`."""
 
     suggestion: Suggestion | None
 
@@ -75,13 +75,19 @@ class SuggestionList(Struct, frozen=True):
     "start_suggestion",
     tag=BACKTESTS,
     summary="Learn conditions from the account's labels",
-    doc="A few readable conditions that would have stopped what is labelled fraud, as a rule file with tests made of real payments. It learns from the first 60 % of the payments, drops what does not hold in the next 20 %, and counts on the last 20 %. Payments that were denied have no outcome and are set aside. Nothing is published. It runs in a process of its own; an account has one at a time.",
+    doc=(
+        "A few readable conditions that would have stopped payments labelled fraud, as a "
+        "rule file with tests made from real payments. It learns from the first 60 % of the "
+        "payments, drops what doesn't hold in the next 20 %, and is measured on the last 20 "
+        "%. Denied payments have no outcome and are left out. Nothing is published. It runs "
+        "in a process of its own; an account has one at a time."
+    ),
     scope="rules:write",
     sent=Body(
         SuggestionBody,
         {"usual": Example("what is usual", {"since": "90d", "mature_days": 45})},
     ),
-    answers={202: Answer("It goes on.")},
+    answers={202: Answer("The suggestion is running.")},
     refusals=(409, 422, 503),
 )
 async def start_suggestion(request: Request) -> SuggestionAnswer:
@@ -124,7 +130,10 @@ async def start_suggestion(request: Request) -> SuggestionAnswer:
     "list_suggestions",
     tag=BACKTESTS,
     summary="List the suggestions, newest first",
-    doc="The last twenty that the account has asked for since the service started, without what they found.",
+    doc=(
+        "The last twenty that the account has started since the service began, without "
+        "their results."
+    ),
     scope="rules:read",
     answers={200: Answer("All of them.")},
 )
@@ -139,7 +148,7 @@ async def list_suggestions(request: Request) -> SuggestionList:
     "read_suggestion",
     tag=BACKTESTS,
     summary="Read a suggestion",
-    doc="How far it is, and once it is done its rule file and what each condition stops.",
+    doc="Its progress; once it is done, its rule file and what each condition stops.",
     scope="rules:read",
     answers={200: Answer("The suggestion.")},
     refusals=(404,),
@@ -153,10 +162,10 @@ async def read_suggestion(request: Request, id: RunId) -> SuggestionAnswer:  # n
     "/v1/suggestions/{id:str}",
     "end_suggestion",
     tag=BACKTESTS,
-    summary="End a suggestion and forget it",
-    doc="One that goes on ends at once.",
+    summary="Cancel and delete a suggestion",
+    doc="A running one is cancelled at once.",
     scope="rules:write",
-    answers={200: Answer("It is gone.")},
+    answers={200: Answer("The suggestion is deleted.")},
     refusals=(404,),
 )
 async def end_suggestion(request: Request, id: RunId) -> SuggestionAnswer:  # noqa: A002 - as in the path

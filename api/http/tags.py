@@ -1,4 +1,4 @@
-"""The groups that operations stand in."""
+"""The groups of operations."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ TAGS: Final[Mapping[str, str]] = {
     ACCESS: "Who may sign in, as what, and their sessions.",
     SERVICE: "Health, figures, and this description.",
 }
-"""Each group, in the order of the document, and what it is for."""
+"""Each group, in the document's order, with its purpose."""

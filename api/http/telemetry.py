@@ -1,7 +1,8 @@
-"""Traces and figures over OpenTelemetry, for who sets an address; without one nothing of it is loaded.
+"""Traces and metrics by OpenTelemetry, if an address is configured; otherwise nothing of it is
+loaded.
 
-A span for each request, within the caller's trace (W3C `traceparent`), and in it one from the
-append to the commit. All that is sent is what the log and `/metrics` show too.
+Each request has a span within the caller's trace (W3C `traceparent`), with an inner one from append
+to commit. Nothing is sent that the log and `/metrics` don't show.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tollkeeper.engine.runtime import Engine
 
 FIGURES_EVERY_S: Final = 15.0
 _PATIENCE_S: Final = 5.0
-"""How long a collector has to take what it is sent, also at the service's end."""
+"""How long the collector has to accept data, also at the service's end."""
 
 _propagator = TraceContextTextMapPropagator()
 _PARENT = (b"traceparent", b"tracestate")
@@ -47,9 +48,10 @@ _DURATION = "http.server.request.duration"
 async def telemetry(
     url: str, engine: Engine, figures: Figures
 ) -> AsyncIterator[Callable[[ASGIApp], ASGIApp]]:
-    """Sends to the OTLP/HTTP collector at `url` until the block ends; gives what wraps the application.
+    """Send to the OTLP/HTTP collector at `url` while the context lasts; yields the function that
+    wraps the application.
 
-    A collector that does not answer costs spans and figures, and no request.
+    If the collector doesn't answer, spans and metrics are lost, but no request.
     """
     shard = engine.journal.shard
     named = {} if shard.of == 1 else {"toll.shard": shard.number}
@@ -76,13 +78,13 @@ async def telemetry(
         engine.journal = untraced
         with suppress(JournalError):
             latest.keep(await families(figures))
-        # What waits is sent, by threads of theirs.
+        # Pending data is sent in threads.
         await asyncio.to_thread(traces.shutdown)
         await asyncio.to_thread(meters.shutdown)
 
 
 def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIApp:
-    """The application with a span around each request."""
+    """Wrap the application with a span for each request."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -123,7 +125,7 @@ def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIAp
 
 
 class TracedJournal:
-    """A journal whose appends have a span each, until they are on disk or refused."""
+    """A journal with a span for each append, until it is on disk or refused."""
 
     def __init__(self, journal: Journal, tracer: Tracer) -> None:
         self._journal = journal
@@ -154,14 +156,14 @@ class TracedJournal:
 
 
 class LatestFigures:
-    """What `/metrics` shows, kept by the event loop for the threads that send it."""
+    """The metrics of `/metrics`, stored by the event loop for the threads that send them."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._families: dict[str, Metric] = {}
 
     def keep(self, families: Iterable[Metric]) -> None:
-        """Takes the place of what was kept before."""
+        """Replace the stored metrics."""
         for family in families:
             is_new = family.name not in self._families
             self._families[family.name] = family
@@ -182,7 +184,7 @@ class LatestFigures:
 
 
 async def _gather(figures: Figures, latest: LatestFigures) -> None:
-    """Keeps the figures fresh until cancelled."""
+    """Update the metrics until cancelled."""
     while True:
         with suppress(JournalError):
             latest.keep(await families(figures))

@@ -1,8 +1,8 @@
-"""Threads beside the event loop, which a payment waits for as little as it can.
+"""Threads beside the event loop, configured to delay payments as little as possible.
 
-Whoever has the interpreter keeps it until the switch interval ends, 5 ms by default: too long for a
-payment's many steps. While a thread here works out what a request asked for, the interval is shortest.
-It is not always so, as the loop and the journal's thread would take turns so often that a payment
+A thread keeps the interpreter until the switch interval ends, 5 ms by default: too long for the
+many steps of a payment. So the interval is shortened while a thread works on a request. It isn't
+always short, because the loop and the journal's thread would then alternate so often that a payment
 costs 5 % more processor time (`bench.http`).
 """
 
@@ -23,7 +23,8 @@ BESIDE_WORK_S = 0.0001
 
 class YieldingThreads(ThreadPoolExecutor):
     """For `loop.set_default_executor`: the switch interval is shortest while one of the threads
-    works."""
+    works.
+    """
 
     def __init__(self) -> None:
         super().__init__(thread_name_prefix="beside")

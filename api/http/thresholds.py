@@ -1,4 +1,4 @@
-"""`/v1/thresholds`: what a pair of thresholds on the score would do, from labels."""
+"""`/v1/thresholds`: what a pair of thresholds on the score would do, computed from labels."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
 class GroupOutcome(Struct, frozen=True):
-    """What becomes of people, or of frauds: how many there are, how many are challenged and denied,
-    and these as shares, null without any.
+    """The number of people, or of frauds; how many are challenged and denied, also as shares, which
+    are null without payments.
     """
 
     payments: int
@@ -44,8 +44,8 @@ class GroupOutcome(Struct, frozen=True):
 
 
 class ThresholdsOutcome(Struct, frozen=True):
-    """What a pair of thresholds would have made of the payments. `precision` is the share of frauds
-    among those denied, null without any; `cost` is decimal text by currency.
+    """The result of a pair of thresholds. `precision` is the share of frauds among those denied,
+    null if none are; `cost` is decimal text by currency.
     """
 
     thresholds: ThresholdsView
@@ -65,8 +65,9 @@ class BandView(Struct, frozen=True):
 
 
 class ThresholdsAnswer(Struct, frozen=True):
-    """`now` are the account's own thresholds, `asked` those of the request. `cheapest` cost least in
-    `currency`, that of most payments; both are null when no payment has a label that counts.
+    """`now` is for the account's thresholds, `asked` for those of the request. `cheapest` has the
+    least cost in `currency`, the most common one; both are null if no payment has a label that
+    counts.
     """
 
     now: ThresholdsOutcome
@@ -82,10 +83,16 @@ class ThresholdsAnswer(Struct, frozen=True):
     "/v1/thresholds",
     "weigh_thresholds",
     tag=FIGURES,
-    summary="Weigh thresholds on the score",
-    doc="""What a pair of thresholds would have made of the payments that were scored, and what that costs. People are the payments that are labelled legitimate, and those without a label that are older than 45 days, as most chargebacks have come by then; frauds are those labelled so. Younger payments without a label are left out.
-
-A fraud that passes costs its amount and the fee of a chargeback; a person that is denied the margin; a person that is challenged a part of it. A challenge is taken to stop every fraud. Rules are left out: this is about the score alone.""",
+    summary="Evaluate thresholds on the score",
+    doc=(
+        "What a pair of thresholds would have done to the scored payments, and what that "
+        "costs. People are the payments labelled legitimate, and those without a label that "
+        "are older than 45 days, since most chargebacks arrive by then; frauds are those "
+        "labelled fraud. Younger payments without a label are left out.\n\n"
+        "A fraud that passes costs its amount and the fee of a chargeback; a denied person "
+        "costs the margin; a challenged person a part of it. A challenge is assumed to stop "
+        "every fraud. Rules are ignored: this is about the score alone."
+    ),
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The outcomes, and the bands from 0.00 to 1.00.")},
@@ -97,27 +104,32 @@ async def weigh_thresholds(
     wanted: Filter,
     challenge: Annotated[
         str | None,
-        query_parameter("Challenge from this score; the account's own.", _SHARE, "0.5"),
+        query_parameter("Challenge from this score; the account's own by default.", _SHARE, "0.5"),
     ] = None,
     deny: Annotated[
-        str | None, query_parameter("Deny from this score; the account's own.", _SHARE, "0.85")
+        str | None,
+        query_parameter("Deny from this score; the account's own by default.", _SHARE, "0.85"),
     ] = None,
     chargeback: Annotated[
         str | None,
         query_parameter(
-            "The fee of a chargeback, in the currency of its payment; the account's own.",
+            ("The fee of a chargeback, in the payment's currency; the account's own by default."),
             {"type": "number", "minimum": 0, "maximum": MAX_CHARGEBACK},
             "15",
         ),
     ] = None,
     margin: Annotated[
         str | None,
-        query_parameter("The margin, as a share of the amount; the account's own.", _SHARE, "0.12"),
+        query_parameter(
+            "The margin, as a share of the amount; the account's own by default.", _SHARE, "0.12"
+        ),
     ] = None,
     challenge_lost: Annotated[
         str | None,
         query_parameter(
-            "The share of people who leave at a challenge; the account's own.", _SHARE, "0.03"
+            ("The share of people who leave at a challenge; the account's own by default."),
+            _SHARE,
+            "0.03",
         ),
     ] = None,
 ) -> ThresholdsAnswer:
@@ -144,7 +156,7 @@ ROUTES = (weigh_thresholds,)
 def thresholds_answer(
     bands: list[ScoreBand], own: Thresholds, asked: Thresholds, costs: Costs, lag: int
 ) -> ThresholdsAnswer:
-    """The answer for both, and for the cheapest; `lag` in µs."""
+    """Return the answer for both, and for the cheapest; `lag` in µs."""
     currency = usual_currency(bands)
     best = None if currency is None else cheapest(bands, costs, currency)
     return ThresholdsAnswer(
@@ -165,7 +177,7 @@ def _share(name: str, text: str | None, scale: int, usual: int) -> int:
 
 
 def _read_scaled(name: str, text: str | None, scale: int, most: int, usual: int) -> int:
-    """The number times `scale`, at most `most`. Raises `Problem` 422."""
+    """Read a number, multiplied by `scale`, at most `most`. Raises `Problem` 422."""
     if text is None:
         return usual
     try:

@@ -1,4 +1,4 @@
-"""Versions on trial over HTTP: a shadow beside the active version, a rollout to a part."""
+"""Versions on trial over HTTP: a shadow beside the active version, a rollout to a percentage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tollkeeper.engine.shadows.report import ShadowReport, shadow_report
 
 
 class RolloutBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """`percent` of the payments, chosen by their `by`, get the version."""
+    """`percent` of the payments, selected by their `by`, are decided by this version."""
 
     version: int
     percent: Annotated[int, Meta(ge=0, le=100)]
@@ -54,7 +54,7 @@ def report_route(of: FileKind) -> HTTPRouteHandler:
         f"report_{of.noun}_shadow",
         tag=of.tag,
         summary=f"Report what a {of.noun}'s shadow would change",
-        doc="How many decisions would go from which action to which, with examples.",
+        doc="How many decisions would change from which action to which, with examples.",
         scope="rules:read",
         answers={200: Answer("The report.")},
         refusals=(404, 503),
@@ -76,7 +76,7 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
         f"set_{of.noun}_shadow",
         tag=of.tag,
         summary=f"Evaluate a version of a {of.noun} beside the active one",
-        doc="What it says is recorded and never applied; it delays no answer.",
+        doc="Its decisions are recorded but never applied; it delays no answer.",
         scope="rules:write",
         demand="change",
         sent=Body(VersionChoice, {"second": Example("version 2", {"version": 2})}),
@@ -101,10 +101,10 @@ def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
         f"clear_{of.noun}_shadow",
         tag=of.tag,
         summary=f"End a {of.noun}'s shadow",
-        doc="What it recorded stays.",
+        doc="Its recorded decisions stay.",
         scope="rules:write",
         demand="change",
-        answers={200: Answer("There is no shadow any more.", answer)},
+        answers={200: Answer("The shadow has ended.", answer)},
         refusals=(404, 409, 503),
     )
     async def end_shadow(request: Request, name: FileName) -> Struct:
@@ -122,16 +122,18 @@ def rollout_route(of: FileKind) -> HTTPRouteHandler:
         f"{of.base}/{{name:str}}/rollout",
         f"set_{of.noun}_rollout",
         tag=of.tag,
-        summary=f"Give a version of a {of.noun} to a percentage of the payments",
-        doc="The same user, device or order always falls on the same side. A payment without the "
-        "key gets the active version.",
+        summary=f"Roll a version of a {of.noun} out to a percentage of the payments",
+        doc=(
+            "The same user, device or order always gets the same version. A payment without "
+            "the key gets the active version."
+        ),
         scope="rules:publish",
         demand="change",
         sent=Body(
             RolloutBody,
             {"tenth": Example("a tenth of the users", {"version": 2, "percent": 10, "by": "user"})},
         ),
-        answers={200: Answer("It decides for that part.", answer), 202: later(answer)},
+        answers={200: Answer("It decides that part of the payments.", answer), 202: later(answer)},
         refusals=(404, 409, 422, 503),
     )
     async def rollout(request: Request, name: FileName) -> Response[Struct]:
@@ -154,10 +156,10 @@ def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
         f"clear_{of.noun}_rollout",
         tag=of.tag,
         summary=f"End a {of.noun}'s rollout",
-        doc="The active version decides for all again.",
+        doc="The active version decides all payments again.",
         scope="rules:publish",
         demand="change",
-        answers={200: Answer("There is no rollout any more.", answer)},
+        answers={200: Answer("The rollout has ended.", answer)},
         refusals=(404, 409, 503),
     )
     async def end_rollout(request: Request, name: FileName) -> Struct:

@@ -1,4 +1,4 @@
-"""`/v1/users`: who may sign in, as what, and links that sign them in once."""
+"""`/v1/users`: who may sign in, in which role, and one-time links to sign in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tollkeeper.engine.registry.state import AccountUser
 UserName = Annotated[
     str,
     path_parameter(
-        "The user's name, an address of e-mail where people sign in by one.",
+        "The user's name; an e-mail address if people sign in by one.",
         "ana",
         {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}(@[A-Za-z0-9.-]{1,190})?$"},
     ),
@@ -33,8 +33,8 @@ _MerchantId = Annotated[
 
 
 class UserChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """`merchants` are the ids of those that the user sees, and no other; none for all, and as they
-    were when they are left out.
+    """`merchants` are the ids of the only merchants that the user may see; empty means all. If left
+    out, they stay as they are.
     """
 
     role: Role
@@ -46,7 +46,7 @@ class UserBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SentUser(Struct, frozen=True, forbid_unknown_fields=True):
-    """A `UserChange` that is still to be checked."""
+    """A `UserChange` that is not checked yet."""
 
     role: str
     merchants: tuple[str, ...] | None = None
@@ -57,7 +57,7 @@ class SentUserBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UserView(Struct, frozen=True):
-    """A person who may sign in; `since` is when they were given the role, and `by` says by whom."""
+    """A person who may sign in; `since` is when they got the role, `by` who gave it."""
 
     name: str
     role: Role
@@ -112,8 +112,17 @@ async def list_users(request: Request) -> UserList:
     "/v1/users/{name:str}",
     "set_user",
     tag=ACCESS,
-    summary="Let a person in, or give them another role",
-    doc="What a role may do is what its sessions may do from this moment on. A viewer reads what tells of no person; an analyst reads all, labels, drafts and changes lists; a lead publishes and changes settings too; an auditor reads, and the audit log; an admin manages users, and publishes nothing. Who sees some merchants alone reads their payments, figures, labels, alerts, and the lists that the account shows them, and says labels and notes, as far as the role does; everything that tells of others is refused.",
+    summary="Add a user, or change their role",
+    doc=(
+        "A role's permissions apply to its sessions from this moment on. A viewer reads "
+        "everything that identifies nobody; an analyst also reads personal data, and sets "
+        "labels, writes drafts and changes lists; a lead also publishes and changes "
+        "settings; an auditor reads what a viewer does, and the audit log; an admin also manages users, "
+        "and publishes nothing. A user who is limited to some merchants reads their "
+        "payments, figures, labels, alerts, and the lists that the account shows to such "
+        "users, and sets labels and writes notes, as far as the role permits; everything "
+        "about other merchants is refused."
+    ),
     scope="users:write",
     demand="change",
     sent=Body(UserBody, {"lead": Example("a lead", {"user": {"role": "lead"}})}),
@@ -131,8 +140,8 @@ async def set_user(request: Request, name: UserName) -> UserAnswer:
     "/v1/users/{name:str}",
     "remove_user",
     tag=ACCESS,
-    summary="Let a person in no longer",
-    doc="Their sessions are over at once. What they did stays in the audit log under their name.",
+    summary="Remove a user",
+    doc="Their sessions end at once. What they did stays in the audit log under their name.",
     scope="users:write",
     demand="change",
     answers={200: Answer("They can't sign in any more.")},
@@ -149,10 +158,13 @@ async def remove_user(request: Request, name: UserName) -> UserRemoval:
     "make_user_link",
     tag=ACCESS,
     summary="Make a link that signs a user in once",
-    doc="It is good for ten minutes, and until the service starts anew; the session outlasts that. That it was made, and by whom, stands in the audit log.",
+    doc=(
+        "It is valid for ten minutes, and until the service restarts; the session outlasts "
+        "that. The audit log records that it was made, and by whom."
+    ),
     scope="users:write",
     demand="change",
-    answers={201: Answer("Its code, which is shown this once.")},
+    answers={201: Answer("Its code, which is shown only once.")},
     refusals=(404, 409, 503),
 )
 async def make_user_link(request: Request, name: UserName) -> LinkAnswer:

@@ -1,4 +1,4 @@
-"""What is read back, as the interface and the terminal show it."""
+"""Stored objects as the interface and the terminal show them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tollkeeper.engine.registry.audit import AuditItem
 from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
 _READ = [field for field in structs.fields(Payment) if field.name != "analyze"]
-"""A payment is read with all its fields but what was asked of the analysis."""
+"""All fields of a payment except the requested analyses."""
 
 
 def _known_payment() -> type[Struct]:
@@ -47,7 +47,7 @@ KnownPayment = _known_payment()
 
 
 class HistoryItem(Struct, frozen=True):
-    """One report of the payment: its creation or an update, at its arrival (RFC 3339)."""
+    """One report of the payment, its creation or an update, at its arrival (RFC 3339)."""
 
     at: InstantText
     kind: Literal["creation", "update"]
@@ -60,9 +60,9 @@ class PaymentAnswer(Struct, frozen=True):
 
 
 class ExplainedScorecard(Struct, frozen=True):
-    """The score, signal by signal: contributions are added to the logit of the baseline.
+    """The score, signal by signal: contributions are added to the baseline's logit.
 
-    `transactions_shown` is there when aggregates show the parts of only that many transactions.
+    `transactions_shown` is included if aggregates show the parts of only that many transactions.
     """
 
     scorecard: str
@@ -83,10 +83,10 @@ class ExplainedRule(RuleExplanation, frozen=True, kw_only=True):
 
 
 class ExplanationView(Struct, frozen=True):
-    """Why a payment was decided as it was, from the versions and values that it recorded.
+    """Why a payment was decided as it was, from the recorded versions and values.
 
-    `repeated` says whether evaluating it again gave what was decided. `scorecard` and `rule` are
-    null where none was asked for.
+    `repeated` says whether evaluating it again gave the same decision. `scorecard` and `rule` are
+    null if they were not requested.
     """
 
     payment: str
@@ -104,7 +104,7 @@ class ExplanationAnswer(Struct, frozen=True):
 
 
 class DecisionView(Struct, frozen=True):
-    """A decision: the payment in short, and its analyses."""
+    """A decision: the payment's summary, and its analyses."""
 
     id: str
     at: InstantText
@@ -117,8 +117,8 @@ class DecisionView(Struct, frozen=True):
 
 
 class AuditView(Struct, frozen=True):
-    """Who changed what, when; `by` is a key's id or a command, `request` the `X-Request-Id` of the
-    request that asked for it, null for a command.
+    """A change: who made it, and when; `by` is a key's id or a command, `request` the
+    `X-Request-Id` of the request, null for a command.
     """
 
     at: InstantText
@@ -130,7 +130,7 @@ class AuditView(Struct, frozen=True):
 
 
 def payment_view(states: list[Entry]) -> PaymentAnswer:
-    """The payment as known now with its analyses, and its history, oldest first."""
+    """Return the payment as known now with its analyses, and its history, oldest first."""
     created, latest = states[0], states[-1]
     decision = decode_decision(created.outcome) if created.outcome else Decision()
     payment = decode_recorded(latest.body).payment
@@ -160,7 +160,9 @@ def audit_view(item: AuditItem) -> AuditView:
 
 
 def explanation_view(found: Explanation) -> ExplanationAnswer:
-    """Each signal's contribution, each condition with the value of every part of its expression."""
+    """Return each signal's contribution, and each condition with the value of every part of its
+    expression.
+    """
     scorecard = rule = None
     if found.scorecard is not None:
         scorecard = _scorecard(found.scorecard, found.decision.scorecard)

@@ -1,5 +1,6 @@
-"""Which of the values that stand out to raise the alarm about: a cause, not where its payments pass
-by."""
+"""Choose which unusual value to raise the alarm about: the cause of an attack, not a value that its
+payments merely share.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +10,25 @@ from math import sqrt
 from tollkeeper.api.console.client import JsonObject
 
 _LOUD = 3
-"""A cause has this many times its usual payments, and is mostly denied."""
+"""A cause has at least this many times its usual payments, and most of them are denied."""
 _LEAST = 20
-"""Fewer payments than these within the hour are no attack that one should be told of."""
+"""Fewer payments than this within an hour are not reported as an attack."""
 _NARROW_FIRST = ("card", "device", "ip", "user", "email", "network", "bin", "merchant")
-"""Of values with the same payments, the one that blocks the fewest others."""
+"""Of values with the same payments, blocking the earlier kind affects fewer other payments."""
 
 
 def find_cause(movers: Iterable[JsonObject], tallies: Sequence[JsonObject]) -> JsonObject | None:
-    """The mover whose denials are the furthest beyond those of all other traffic, None when none is
-    loud.
+    """Return the mover whose denials most exceed what is expected from all other traffic; None if
+    none is loud.
 
-    `tallies` are of all traffic of the movers' span. A busy merchant's honest payments speak
-    against it, so that the BIN, device or address that is denied there comes first.
+    `tallies` cover all traffic of the same span. A busy merchant's legitimate payments count
+    against it, so that the BIN, device or address that is denied there ranks first.
     """
     payments = sum(each["payments"] for each in tallies)
     denied = sum(each["actions"]["deny"] for each in tallies)
 
     def rank(mover: JsonObject) -> tuple[float, int]:
-        # Figures that are asked for one after another may differ by what came between.
+        # Figures are queried one after another, so their counts may differ slightly.
         others = max(payments - mover["payments"], 0)
         usual = (min(max(denied - denied_of(mover), 0), others) + 1) / (others + 2)
         expected = mover["payments"] * usual
@@ -38,7 +39,7 @@ def find_cause(movers: Iterable[JsonObject], tallies: Sequence[JsonObject]) -> J
 
 
 def denied_of(mover: JsonObject) -> int:
-    """How many of its payments are denied."""
+    """Return how many of its payments are denied."""
     return int(mover["tally"]["actions"]["deny"])
 
 

@@ -1,4 +1,4 @@
-"""What the console sends: pages, ways on, and streams, under the strict policy."""
+"""The console's responses (pages, redirects, streams), with a strict content security policy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLICY = "; ".join(
     )
 )
 _OF_ADDRESSES = "%:/?#[]@!$&'()*+,;=-._~"
-"""What stands in an address as it is (RFC 3986); a header takes nothing else."""
+"""Characters that an address may contain unescaped (RFC 3986); a header accepts no others."""
 PAGE_HEADERS = {
     "content-security-policy": POLICY,
     "cache-control": "no-store",
@@ -37,12 +37,14 @@ PAGE_HEADERS = {
 
 
 def html(text: str, status: int = 200) -> Response[str]:
-    """A page."""
+    """Return a page."""
     return Response(text, status_code=status, media_type="text/html", headers=PAGE_HEADERS)
 
 
 def csv_file(name: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Response[str]:
-    """A table as a file of that name, in which a spreadsheet reads no text of outside as a formula."""
+    """Return a table as a file of that name. Cells are escaped, so that spreadsheets don't run
+    formulas in them.
+    """
     text = io.StringIO()
     out = csv.writer(text)
     out.writerow(titles)
@@ -56,23 +58,25 @@ def _no_formula(cell: str) -> str:
 
 
 def go_to(address: str) -> Response[str]:
-    """Read that page now: what a form that was sent is answered with."""
+    """Redirect to a page with GET, after a form was sent."""
     location = quote(address, safe=_OF_ADDRESSES)
     return Response("", status_code=303, headers={**PAGE_HEADERS, "location": location})
 
 
 def session_cookie(token: str) -> Cookie:
-    """The browser's session; an empty token ends it."""
+    """Return the session's cookie; an empty token ends the session."""
     return _cookie(COOKIE, token)
 
 
 def attempt_cookie(attempt: str) -> Cookie:
-    """What tells the browser that began a sign-in; an empty one ends it."""
+    """Return the cookie that identifies the browser in which a sign-in began; an empty one removes
+    it.
+    """
     return _cookie(ATTEMPT_COOKIE, attempt)
 
 
 def _cookie(name: str, value: str) -> Cookie:
-    # Lax, as people come back from a provider's site.
+    # Lax, because people return from a provider's site.
     return Cookie(
         key=name,
         value=value,

@@ -1,4 +1,4 @@
-"""`/console`: its routes, what guards them, and what an error looks like."""
+"""`/console`: its routes, their guards, and error pages."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ from tollkeeper.api.html import element
 
 CONSOLE_PATH = "/console"
 _NOWHERE = "/console/nowhere"
-"""A page that there is not."""
+"""A path without a page."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 def with_console(public: ASGIApp) -> ASGIApp:
-    """The public interface with the console beside it, which calls it as anybody does."""
+    """Return the public interface together with the console, which calls it like any client."""
     console = _console()
 
     def handle(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] == ScopeType.HTTP and is_console(scope["path"]):
             scope["state"] = {"public": public}
-            # A name may hold any character, a slash too: only its part of the path is decoded.
+            # A name may contain any character, even a slash: only path parameters are decoded.
             scope["path"] = scope["raw_path"].decode("latin-1")
             return console(scope, receive, send)
         return public(scope, receive, send)
@@ -76,7 +76,7 @@ def with_console(public: ASGIApp) -> ASGIApp:
 
 
 def console_alone(public: ASGIApp) -> ASGIApp:
-    """The console without the public interface, which it calls as anybody does."""
+    """Return the console alone; it calls the public interface like any client."""
     both = with_console(public)
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,13 +89,15 @@ def console_alone(public: ASGIApp) -> ASGIApp:
 
 
 def is_console(path: str) -> bool:
-    """Whether the pages are asked for, and not the interface."""
+    """Whether a path is one of the console's."""
     return path == CONSOLE_PATH or path.startswith(CONSOLE_PATH + "/")
 
 
 @cache
 def _console() -> ASGIApp:
-    """The console's application, which knows no service: what serves it hands it the interface."""
+    """Return the console's application. It holds no service: the public interface is passed in with
+    each request.
+    """
     return Litestar(
         route_handlers=[
             asset,
@@ -196,7 +198,7 @@ def asset(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[byte
 
 
 async def prepare(request: Request[Any, Any, Any]) -> Response[str] | None:
-    """Names reach their pages as they are meant, and forms of other sites reach none."""
+    """Percent-decode path parameters, and refuse forms of other sites."""
     request.scope["path_params"] = {
         name: unquote(value) for name, value in request.scope["path_params"].items()
     }
@@ -204,7 +206,7 @@ async def prepare(request: Request[Any, Any, Any]) -> Response[str] | None:
 
 
 def refuse_foreign(request: Request[Any, Any, Any]) -> Response[str] | None:
-    """A form that another site sent changes nothing: a browser says where it comes from."""
+    """Refuse a form that another site sent; browsers report where a form comes from."""
     if request.method in _SAFE:
         return None
     site = request.headers.get("sec-fetch-site")
@@ -222,7 +224,7 @@ def ask_to_sign_in(_request: Request[Any, Any, Any], error: SignedOutError) -> R
 
 
 def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Response[str]:
-    """What the interface refused, with its places, on a page of the same status."""
+    """Show the interface's errors, with their fields, on a page of the same status."""
     here: Visit | None = request.state.get(VISIT)
     if refusal.status == HTTPStatus.FORBIDDEN and here is not None:
         return html(_forbidden_page(here), refusal.status)
@@ -230,7 +232,7 @@ def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Resp
     is_missing = refusal.status == HTTPStatus.NOT_FOUND
     title = words("error.missing") if is_missing else words("error.refused", status=refusal.status)
     content = (element("h1", title), errors_notice(refusal.errors))
-    if here is not None:  # with the menu, which leads on
+    if here is not None:  # with the menu, so that the person can go on
         return html(page(here, title, *content), refusal.status)
     body = _frame(*content, element("a", words("error.back"), href="/console"))
     return html(document(words, title, body), refusal.status)
@@ -243,18 +245,18 @@ def show_failure(request: Request[Any, Any, Any], error: HTTPException) -> Respo
 
 
 def show_incomplete(request: Request[Any, Any, Any], _error: IncompleteFormError) -> Response[str]:
-    """A form without one of its fields was not made by these pages."""
+    """Answer a form without one of its fields, which these pages never send."""
     return html(_error_page(request, HTTPStatus.UNPROCESSABLE_ENTITY, "error.incomplete"), 422)
 
 
 def show_fault(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
-    """What should not happen is logged, without the address, which may name a person's data."""
+    """Log an internal error without the address, which may contain personal data."""
     get_logger().error("console_failed", exc_info=error)
     return html(_error_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, "error.failed"), 500)
 
 
 def _forbidden_page(here: Visit) -> str:
-    """Why it is not for this person, with the pages that are."""
+    """Explain that the page isn't permitted, and list the pages that are."""
     words = here.words
     why = "error.of_all_merchants" if here.merchants else "error.forbidden"
     return page(

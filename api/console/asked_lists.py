@@ -1,4 +1,4 @@
-"""Which lists the live rules look values up in, and by which field."""
+"""Find the lists in which active rules look up values, and by which field."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FIELDS = {
     "bin": "method.card.bin",
     "merchant": "merchant.id",
 }
-"""What can be blocked, and the field by which a rule knows it."""
-# Begun only where a name begins, so that the search is linear in the text.
+"""What can be blocked, and its field in rules."""
+# Starts only where a name starts, so that the search is linear in the text.
 _ASKED = re.compile(r"(?<![a-z_.])([a-z_.]++)[ \t]+in[ \t]+@([a-z0-9_]+)")
 
 
 async def read_live_rules(here: Visit) -> Mapping[str, str]:
-    """The texts of the rules that are live, by name."""
+    """Return the texts of the active rules by name."""
     rules = (await here.client.get("/v1/rules"))["rules"]
     live = [each["name"] for each in rules if each["active"] is not None]
     texts = await asyncio.gather(*(here.client.get(f"/v1/rules/{segment(name)}") for name in live))
@@ -31,11 +31,13 @@ async def read_live_rules(here: Visit) -> Mapping[str, str]:
 
 
 def lists_asked_by(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
-    """The lists in which the rules look such a value up."""
+    """Return the lists in which the rules look up such values."""
     asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
     return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS.get(by)))
 
 
 def asked_of(rules: Mapping[str, str], name: str) -> str | None:
-    """By what the rules look the list up; None where they don't, or by what payments are not found."""
+    """Return the kind of value that the rules look up in the list; None if there is none, or if
+    payments can't be searched by it.
+    """
     return next((by for by in FIELDS if name in lists_asked_by(rules, by)), None)

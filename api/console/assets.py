@@ -1,5 +1,6 @@
-"""Styles and scripts: served under names that hold their hash, so that a browser keeps them for
-good."""
+"""Styles and scripts, served under names that contain their hash, so that browsers may cache them
+for ever.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=ut
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file as it is served."""
+    """A file as served."""
 
     name: str
     media_type: str
@@ -25,14 +26,14 @@ class Asset:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Every asset by the name that it is served under."""
+    """Return all assets by the name under which they are served."""
     found = [_read(path) for path in sorted(STATIC.rglob("*")) if path.suffix in _TYPES]
     return {asset.name: asset for asset in found}
 
 
 @cache
 def asset_address(file: str) -> str:
-    """Where a page finds an asset: `console.css`, `vendor/htmx.js`."""
+    """Return an asset's address, for `console.css` or `vendor/htmx.js`."""
     return f"/console/assets/{_read(STATIC / file).name}"
 
 

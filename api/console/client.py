@@ -1,4 +1,4 @@
-"""The public interface, called within the process: what a page knows, it knows from `/v1`."""
+"""Calls the public interface in this process: pages get all data from `/v1`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JsonObject: TypeAlias = Mapping[str, Any]
 
 
 class RefusalError(Exception):
-    """The interface answered with a status of 400 or more; `errors` are its reasons."""
+    """The interface answered with a status of 400 or more; `errors` are its errors."""
 
     def __init__(self, status: int, errors: Sequence[JsonObject]) -> None:
         self.status = status
@@ -30,7 +30,7 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MadeCall:
-    """One request that a page made."""
+    """One request made by a page."""
 
     method: str
     target: str
@@ -40,7 +40,7 @@ class MadeCall:
 
 @dataclass(slots=True)
 class PublicClient:
-    """Calls `app` with one key, and remembers each call, for the page to show."""
+    """Calls `app` with one key, and records each call so that the page can show it."""
 
     app: ASGIApp
     key: str
@@ -48,15 +48,15 @@ class PublicClient:
     calls: list[MadeCall] = field(default_factory=list)
 
     async def get(self, path: str, query: Query | None = None) -> Any:
-        """What the interface answers. Raises `RefusalError`."""
+        """Return the interface's answer. Raises `RefusalError`."""
         return await self.send("GET", path, query)
 
     def quiet(self) -> PublicClient:
-        """One whose calls the page does not show: they name a person's data."""
+        """Return a client whose calls aren't shown, because they contain personal data."""
         return PublicClient(self.app, self.key, self.address)
 
     async def aside(self, path: str, query: Query) -> Any:
-        """As `get`, and not among the calls that the page shows."""
+        """`get`, without recording the call."""
         return await self.quiet().get(path, query)
 
     async def send(
@@ -67,8 +67,7 @@ class PublicClient:
         body: Any = None,
         text: str | None = None,
     ) -> Any:
-        """What the interface answers to JSON, or to `text`; None for an empty answer. Raises
-        `RefusalError`."""
+        """Send JSON, or `text`, and return the answer; None if it is empty. Raises `RefusalError`."""
         sent = text.encode() if text is not None else b"" if body is None else _ENCODER.encode(body)
         media_type = "text/plain" if text is not None else "application/json"
         headers = [(b"content-type", media_type.encode())] if sent else []
@@ -94,7 +93,7 @@ class PublicClient:
     async def follow(
         self, path: str, query: Query | None = None, last_id: str | None = None
     ) -> AsyncIterator[bytes]:
-        """What the interface streams, as it comes. Raises `RefusalError`."""
+        """Yield an answer's stream as it arrives. Raises `RefusalError`."""
         headers = [] if last_id is None else [(b"last-event-id", last_id.encode("latin-1"))]
         scope = self._scope("GET", path, query, headers)
         chunks: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=16)
@@ -155,7 +154,7 @@ class PublicClient:
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path."""
+    """Percent-encode a name as one path segment."""
     return quote(name, safe="")
 
 
@@ -165,7 +164,7 @@ def _target(scope: Scope) -> str:
 
 
 def _until_left(body: bytes) -> Any:
-    """A request whose client stays until the task is cancelled."""
+    """Return a `receive` for a request whose client never disconnects."""
     sent = False
 
     async def receive() -> JsonObject:

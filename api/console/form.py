@@ -1,4 +1,4 @@
-"""A form that was sent: its fields as text."""
+"""A submitted form: its fields as text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MAX_DIGITS = 9
 
 
 class IncompleteFormError(Exception):
-    """A form lacks a field, or one is no number: these pages did not make it."""
+    """A field is missing or not a number, so these pages didn't make the form."""
 
 
 class Form:
-    """The fields by name; one that is needed and not there raises `IncompleteFormError`."""
+    """The fields by name; reading a missing one raises `IncompleteFormError`."""
 
     __slots__ = ("_sent",)
 
@@ -29,12 +29,12 @@ class Form:
         return value
 
     def get(self, name: str) -> str:
-        """A field that may be left out, then empty."""
+        """Return a field, or an empty text if it was left out."""
         value = self._sent.get(name, "")
         return value if isinstance(value, str) else ""
 
     def whole(self, name: str) -> int:
-        """A field that holds a whole number. Raises `IncompleteFormError`."""
+        """Return a field as a whole number. Raises `IncompleteFormError`."""
         text = self[name]
         if not text.isascii() or not text.isdigit() or len(text) > _MAX_DIGITS:
             raise IncompleteFormError(name)
@@ -46,5 +46,5 @@ async def read_form(request: Request[Any, Any, Any]) -> Form:
 
 
 def rule_text(sent: Form) -> str:
-    """The text as rule files have it: browsers send lines with a carriage return."""
+    """Return the text with the line ends of rule files: browsers send carriage returns."""
     return sent.get("text").replace("\r\n", "\n")

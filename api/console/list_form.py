@@ -1,4 +1,4 @@
-"""A value of a payment put in a list: the form, and what it sends."""
+"""The form that adds a payment's value to a list."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tollkeeper.api.console.visit import Visit
 from tollkeeper.api.html import Html, element
 
 BLOCK_HOURS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
-"""For how many hours a value may stand in a list with a click."""
+"""The choices of hours for which a value may be added with one click."""
 _FOR_GOOD = ""
 _TYPES = {"ip": ("ip", "network")}
-"""The types of the lists that hold such a value; text goes into lists of text."""
+"""The list types for kinds of values; all others go into lists of strings."""
 
 
 async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: str) -> Html:
-    """One of the `values` of the payment to a list that holds such, first those that a live rule
-    looks it up in, until a time; nothing where there is no such list.
+    """Offer to add one of the payment's `values` to a list that can hold it, until a time. Lists
+    that active rules use for it come first; empty without any list.
     """
     if not here.may("lists:write"):
         return Html("")
@@ -64,5 +64,5 @@ async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: 
 
 
 def _holds(spec: JsonObject, by: str) -> bool:
-    """Whether the list is of such values; a table is not filled from here."""
+    """Whether the list holds such values; tables are not offered here."""
     return spec.get("type") in _TYPES.get(by, ("string",))

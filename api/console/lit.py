@@ -1,4 +1,4 @@
-"""A rule's own text, lit with the values that one payment met it with."""
+"""A rule's text, highlighted with the values that one payment had."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TESTS = re.compile(r"^[ \t]*test\b", re.MULTILINE)
 
 
 _LONG = 5
-"""A value of fewer characters may stand in another by chance."""
+"""A shorter value may occur in another text by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class LitMark:
-    """Part of a text, by its characters, and what stands before and behind it."""
+    """A range of a text, with the HTML to insert before and after it."""
 
     start: int
     end: int
@@ -30,10 +30,11 @@ class LitMark:
 
 
 def lit_text(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Html:
-    """The rule without its tests: the condition that was met set off, each comparison with its values.
+    """Return the rule without its tests: the condition that was met is marked, and each comparison
+    shows its values.
 
-    `explanation` is the interface's, of a rule: its spans are of `text`. Instead of a value in `masks`
-    stands what it leads to.
+    `explanation` is the interface's explanation of a rule, with spans in `text`. Each value in
+    `masks` is replaced by its mask.
     """
     last = _TESTS.search(text)
     shown = text if last is None else text[: last.start()].rstrip()
@@ -47,7 +48,7 @@ def lit_text(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Ht
 
 
 def lit_expression(text: str, node: JsonObject, masks: Mapping[str, str]) -> Html:
-    """An expression of the rule by itself, lit as in its text."""
+    """Return one expression of the rule, highlighted as in the whole text."""
     start, end = node["span"]
     marks = [
         LitMark(mark.start - start, mark.end - start, mark.before, mark.behind)
@@ -69,7 +70,9 @@ def _blocks(text: str, explanation: JsonObject) -> Iterator[LitMark]:
 
 
 def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[LitMark]:
-    """The innermost truths with the values they rest on; a value that is no truth, with itself."""
+    """Mark the innermost boolean expressions with the values they depend on; a non-boolean one with
+    its own value.
+    """
     parts = node["parts"]
     truths = [part for part in parts if part["value"] in _BOOLEAN and part["parts"]]
     if node["value"] in _BOOLEAN and truths:
@@ -90,8 +93,9 @@ def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[LitMark]
 
 
 def masked(said: str, masks: Mapping[str, str]) -> str:
-    """A value in words, with each of `masks` in its place; a short one only where it is all of a
-    text."""
+    """Replace each value in `masks` by its mask; short values only if they are the whole of a
+    quoted text.
+    """
     for value, mask in masks.items():
         whole = re.escape(value)
         bare = rf"|(?<![\w-]){whole}(?![\w-])" if len(value) >= _LONG else ""

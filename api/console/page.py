@@ -1,4 +1,4 @@
-"""The frame of every page: head, navigation, the way in by keyboard, the page's calls as curl."""
+"""The frame of every page: head, navigation, keyboard shortcuts, and the page's calls as curl."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NAVIGATION = (
     ("changes", "/console/changes", "rules:read"),
     ("settings", "/console/settings", "settings:read"),
 )
-"""Each page's name, its address, and the scope it needs."""
+"""Each page's name, its address, and the scope that it requires."""
 COUNTED_PAGES = ("alerts", "changes")
-"""Pages whose link says how much waits there."""
+"""Pages whose link shows how many items wait."""
 GO_KEYS = {
     "now": "n",
     "payments": "p",
@@ -38,13 +38,13 @@ GO_KEYS = {
     "changes": "c",
     "settings": "e",
 }
-"""The key that leads to a page, after `g`."""
+"""The key that opens a page, after `g`."""
 STYLES = ("vendor/uplot.css", "console.css")
 _PUBLIC = "https://YOUR-HOST"
 
 
 def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -> Html:
-    """A whole page for somebody who is signed in."""
+    """Return a whole page for a person who is signed in."""
     words = visit.words
     body = element(
         "body",
@@ -58,13 +58,15 @@ def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -
 
 
 def first_page(visit: Visit) -> str:
-    """The address of the first page that the person has; `/console/score` is everybody's."""
+    """Return the address of the first page that the person may open; `/console/score` is open to
+    all.
+    """
     has = [each for each in NAVIGATION if visit.may(each[2]) and visit.sees(each[0])]
     return has[0][1] if has else "/console/score"
 
 
 def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) -> Html:
-    """A whole HTML document."""
+    """Return a whole HTML document."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -113,7 +115,9 @@ def _header(visit: Visit) -> Html:
 
 
 def _waiting(name: str) -> Html:
-    """How much waits on a page, asked for once: asking on would keep an idle session from its end."""
+    """Show how many items wait on a page. Queried once per page: polling would keep an idle session
+    alive.
+    """
     return element(
         "span",
         class_="waiting",

@@ -1,4 +1,4 @@
-"""What several pages show: actions, times, money, masked values, rows of payments, charts."""
+"""Elements shared by pages: actions, times, money, masked values, rows of payments, charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element, join_html
 
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
-"""An action has a word and a shape beside its colour."""
+"""Each action has a word and a shape besides its colour."""
 
 
 def action_badge(visit: Visit, action: str | None) -> Html:
@@ -36,19 +36,19 @@ def read_instant(text: str) -> datetime:
 
 
 def instant(visit: Visit, text: str, form: str = "%d %b %H:%M:%S") -> Html:
-    """A moment in the account's zone; in UTC when it is pointed at."""
+    """Show a moment in the account's zone, with UTC as its tooltip."""
     return element("time", written(visit, read_instant(text), form), datetime=text, title=text)
 
 
 def written(visit: Visit, moment: datetime, form: str) -> str:
-    """A moment in the account's zone, its month in the page's language."""
+    """Format a moment in the account's zone, with the month in the page's language."""
     local = moment.astimezone(visit.zone)
     month = visit.words("frame.months").split()[local.month - 1]
     return local.strftime(form.replace("%b", month))
 
 
 def since_text(visit: Visit, text: str | None) -> str:
-    """How long ago a moment was, in one unit."""
+    """Return how long ago a moment was, in one unit."""
     if text is None:
         return "–"
     seconds = max(0, int((visit.now - read_instant(text)).total_seconds()))
@@ -59,12 +59,12 @@ def since_text(visit: Visit, text: str | None) -> str:
 
 
 def number(visit: Visit, count: int | Decimal) -> str:
-    """A count with its thousands apart."""
+    """Format a count with thousands separators."""
     return localize(visit, f"{count:,}")
 
 
 def decimal(visit: Visit, value: float | Decimal, places: int) -> str:
-    """A figure with so many places behind its point."""
+    """Format a number with this many decimals."""
     return localize(visit, f"{value:,.{places}f}")
 
 
@@ -74,7 +74,7 @@ def percent(
     whole: int | float | Decimal = 1,
     places: int = 0,
 ) -> str:
-    """A share; a dash of nothing."""
+    """Format a share as a percentage; a dash if the whole is 0."""
     every = Decimal(whole)
     return "–" if not every else decimal(visit, 100 * Decimal(part) / every, places) + "\u202f%"
 
@@ -84,25 +84,25 @@ def money(visit: Visit, amount: Any, currency: str) -> str:
 
 
 def moneys(visit: Visit, sums: Mapping[str, Any]) -> list[str]:
-    """Amounts by currency, the largest first."""
+    """Format amounts by currency, the largest first."""
     largest = sorted(sums.items(), key=lambda each: -Decimal(str(each[1])))
     return [money(visit, amount, currency) for currency, amount in largest]
 
 
 def localize(visit: Visit, figure: str) -> str:
-    """A figure such as `1,234.5` with the point and the comma of the page's language."""
+    """Convert a number such as `1,234.5` to the separators of the page's language."""
     signs = {",": visit.words("frame.thousands"), ".": visit.words("frame.point")}
     return "".join(signs.get(each, each) for each in figure)
 
 
 def column(values: Sequence[str]) -> Html:
-    """Values of one cell one under another, so that none of them takes the width of all."""
+    """Stack the values of a cell, so that the column stays narrow."""
     lines = [part for value in values for part in (element("span", value), " ")]
     return element("span", *(lines or ["–"]), class_="lines")
 
 
 def mask_card(card: JsonObject | None) -> str:
-    """A dash where there is none, or none any more."""
+    """Mask a card; a dash if there is none, or its number was removed."""
     first, last = ((card or {}).get(name) or "" for name in ("bin", "last_four"))
     return f"{first[:4]}…{last[-2:]}" if first or last else "–"
 
@@ -123,8 +123,8 @@ def mask_ip(ip: str | None) -> str:
 
 
 def mask_alert_key(alert: JsonObject) -> str:
-    """What an alert is of. Which fields these are its monitor knows alone, so that addresses of people
-    and of devices are masked by their form.
+    """Mask an alert's key. Only the monitor knows which fields it consists of, so what looks like a
+    person's or a device's address is masked.
     """
     return ", ".join(_mask_address(str(value)) for value in alert["key"])
 
@@ -144,7 +144,7 @@ def mask_id(value: str | None) -> str:
 
 
 def mask_entity(by: str, value: str) -> str:
-    """A value of a payment as a page shows it to those who did not ask for it in clear."""
+    """Mask a value of a payment, unless its kind isn't personal."""
     match by:
         case "card":
             return f"{value[:4]}…{value[-2:]}"
@@ -159,7 +159,7 @@ def mask_entity(by: str, value: str) -> str:
 
 
 def reason(visit: Visit, payment: JsonObject) -> str:
-    """Why it was decided so: the condition, else the score."""
+    """Return the reason of a decision: the condition, or else the score."""
     analyses = payment.get("analyses") or {}
     condition = (analyses.get("rule") or {}).get("condition")
     if condition:
@@ -171,20 +171,20 @@ def reason(visit: Visit, payment: JsonObject) -> str:
 
 
 def action_of(payment: JsonObject) -> str | None:
-    """The recommended action, None without one."""
+    """Return the recommended action; None without one."""
     bot = (payment.get("analyses") or {}).get("bot_behaviour")
     return bot["action"] if bot else None
 
 
 def score_of(payment: JsonObject) -> str:
-    """The score as a file and a search have it, with a point."""
+    """Return the score as in files and searches, with a decimal point."""
     bot = (payment.get("analyses") or {}).get("bot_behaviour")
     return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
 
 
 def payments_link(visit: Visit, text: str, query: str | None, **shared: str) -> Html:
-    """The payments that a search finds, for those who may search; of those, with `of` and `by`, the
-    ones that share a value with a payment.
+    """Link to the payments that a search finds, for those who may search; with `of` and `by`, to
+    those of them that share a value with the payment `of`.
     """
     if not visit.may("personal:read"):
         return element("span", text)
@@ -192,7 +192,7 @@ def payments_link(visit: Visit, text: str, query: str | None, **shared: str) -> 
 
 
 def control_if_allowed(visit: Visit, scope: str, control: Html) -> Html:
-    """A control, for those whom the interface would not refuse."""
+    """Return the control if the person has the scope, else nothing."""
     return control if visit.may(scope) else Html("")
 
 
@@ -201,12 +201,12 @@ def payment_address(id_: str) -> str:
 
 
 def proposed_address(*numbers: int) -> str:
-    """Where proposals wait for another person, with word of those that were just made."""
+    """Return the address of the open proposals, with a message about those just made."""
     return target("/console/changes", proposed=",".join(map(str, numbers)))
 
 
 def payment_row(visit: Visit, payment: JsonObject) -> Html:
-    """A payment in a table, personal data masked."""
+    """A table row for a payment, with personal data masked."""
     user = payment["user"] or {}
     who = mask_email(user.get("email")) or mask_id(user.get("id"))
     cells = (
@@ -220,7 +220,7 @@ def payment_row(visit: Visit, payment: JsonObject) -> Html:
         visit.words(f"status.{payment['status']}"),
         label_badge(visit, payment["label"]),
     )
-    # On a telephone a row is a card, which is no row to a browser unless that is said.
+    # On phones a row is displayed as a card, so its role must be declared.
     shown = (element("td", cell, role="cell") for cell in cells)
     return element("tr", *shown, data_id=payment["id"], role="row")
 
@@ -245,7 +245,7 @@ def table(
     numeric: Sequence[int] = (),
     **attributes: str,
 ) -> Html:
-    """A table that can be scrolled sideways by itself; `caption` is for those who listen."""
+    """A table that scrolls sideways by itself; `caption` is for screen readers."""
     head = element(
         "tr",
         *(
@@ -288,7 +288,7 @@ def chart(
     table_title: str,
     **attributes: str,
 ) -> Html:
-    """A chart that a script draws, and the same figures as a table."""
+    """A chart drawn by a script, with its figures as a table."""
     data = json.dumps([list(moments), *map(list, series)], separators=(",", ":"))
     return element(
         "figure",
@@ -307,7 +307,7 @@ def chart(
 
 
 def confirmed(said: str, warning: str, control: Html) -> Html:
-    """A control that can't be undone, behind what it would do."""
+    """A control for something irreversible, behind a description of its effect."""
     summary = element("summary", said)
     return element(
         "details", summary, element("p", warning, class_="hints"), control, class_="inline"
@@ -315,7 +315,7 @@ def confirmed(said: str, warning: str, control: Html) -> Html:
 
 
 def bar(share: float, kind: str) -> Html:
-    """A share of 0 to 1 as a bar; beside it stands its number."""
+    """A share from 0 to 1 as a bar, with its number beside it."""
     width = max(0, min(100, round(share * 100)))
     return element("meter", value=str(width), min="0", max="100", class_=kind, aria_hidden="true")
 
@@ -325,15 +325,15 @@ def notice(kind: str, *content: str) -> Html:
 
 
 def with_code(text: str) -> Html:
-    """Words of the interface, in which code stands between backticks."""
+    """Format a text of the interface, in which backticks enclose code."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # one of them has no end: it is none
+    if len(parts) % 2 == 0:  # an unpaired backtick is literal
         return element("span", text)
     return join_html(*(element("code", part) if at % 2 else part for at, part in enumerate(parts)))
 
 
 def errors_notice(errors: Iterable[JsonObject]) -> Html:
-    """What the interface refused, each with its place."""
+    """List the interface's errors, each with its field."""
     lines = [
         element("li", element("code", str(error["field"])), ": ", with_code(str(error["message"])))
         for error in errors
@@ -342,7 +342,7 @@ def errors_notice(errors: Iterable[JsonObject]) -> Html:
 
 
 def next_page(here: Visit, cursor: str | None, text: str) -> Html:
-    """The way to the page that `cursor` begins; nothing at the end."""
+    """Link to the page after `cursor`; nothing on the last page."""
     if cursor is None:
         return Html("")
     return element("a", text, href=here.address(cursor=cursor), class_="button")
@@ -367,5 +367,5 @@ def choices(
 
 
 def text_of(moment: datetime) -> str:
-    """A moment as the interface reads it."""
+    """Format a moment for the interface."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""A person's look at a page: who they are, what they asked for, and what they read it in."""
+"""A person's request for a page: who they are, what they requested, and in which language."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tollkeeper.api.console.words import Words, choose
 
 COOKIE = "__Host-toll"
 ATTEMPT_COOKIE = "__Host-toll-sign-in"
-"""Held by the browser of a person who is at an OpenID provider."""
+"""Set in the browser of a person who is at an OpenID provider."""
 SIGN_IN = "/console/sign-in"
 VISIT = "visit"
-"""Where a request keeps its visit, for what is said when the page is refused."""
+"""Where a request stores its visit, for error pages."""
 
 
 class SignedOutError(Exception):
-    """Nobody is signed in; `back` is where the person wanted to go."""
+    """Nobody is signed in; `back` is the page to return to."""
 
     def __init__(self, back: str) -> None:
         self.back = back
@@ -32,10 +32,10 @@ class SignedOutError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """`query` is the page's own; `zone` the account's time zone, UTC to those who may not read it.
-    `merchants` are those that the person sees, none for all; `has_lists` says whether there is a
-    list that such a person may read. `four_eyes` says that what is published needs another person,
-    `list_approval` that entries of lists do.
+    """`query` is the page's own; `zone` the account's time zone, UTC for those who may not read it.
+    `merchants` are those that the person may see, empty for all; `has_lists` says whether a user
+    limited to some merchants may read any list. `four_eyes` says that publishing needs another
+    person, `list_approval` that changing lists does.
     """
 
     client: PublicClient
@@ -53,27 +53,27 @@ class Visit:
     now: datetime
 
     def may(self, scope: str) -> bool:
-        """Whether the person may do what needs the scope."""
+        """Whether the person has the scope."""
         return scope in self.scopes
 
     def sees(self, page: str) -> bool:
-        """Whether the page of this name has anything to show to who sees some merchants alone."""
+        """Whether a user limited to some merchants sees anything on this page."""
         return page != "lists" or self.has_lists
 
     def address(self, **changed: str | None) -> str:
-        """This page with some of its query changed, or left out where it is None."""
+        """Return this page's address with some query parameters changed, or removed if None."""
         query = {**self.query, **changed}
         return target(self.path, **query)
 
 
 def target(path: str, /, **query: str | None) -> str:
-    """A path with those of the query that are there."""
+    """Return a path with the query parameters that are not None."""
     said = urlencode({name: value for name, value in query.items() if value})
     return f"{path}?{said}" if said else path
 
 
 async def visit(request: Request[Any, Any, Any]) -> Visit:
-    """The signed-in person's visit. Raises `SignedOutError`, `RefusalError`."""
+    """Return the signed-in person's visit. Raises `SignedOutError`, `RefusalError`."""
     client = public_client(request, request.cookies.get(COOKIE, ""))
     back = str(request.url.path) + (f"?{request.url.query}" if request.url.query else "")
     if not client.key:
@@ -115,7 +115,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
 
 
 def public_client(request: Request[Any, Any, Any], key: str) -> PublicClient:
-    """The public interface, called with `key`."""
+    """Return a client of the public interface with `key`."""
     address = request.scope["client"]
     return PublicClient(
         request.scope["state"]["public"], key, None if address is None else (address[0], address[1])
@@ -123,5 +123,5 @@ def public_client(request: Request[Any, Any, Any], key: str) -> PublicClient:
 
 
 def choose_words(request: Request[Any, Any, Any]) -> Words:
-    """The texts in the language that the browser asks for."""
+    """Return the texts in the language that the browser prefers."""
     return choose(request.headers.get("accept-language", ""))

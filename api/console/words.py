@@ -1,4 +1,4 @@
-"""Every text that a page shows, by language: one catalogue, `texts/*.toml`."""
+"""The texts of all pages, by language, from `texts/*.toml`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _USUAL = "en"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The texts of one language, called with a text's name and what it holds."""
+    """The texts of one language; call it with a text's name and the values to insert."""
 
     language: str
     texts: Mapping[str, str]
@@ -25,12 +25,12 @@ class Words:
 
 @cache
 def languages() -> Mapping[str, Words]:
-    """Each language that there are texts in, by its tag."""
+    """Return the texts of each available language by its tag."""
     return {path.stem: Words(path.stem, _flat(path)) for path in sorted(TEXTS.glob("*.toml"))}
 
 
 def choose(accepted: str) -> Words:
-    """The language that a browser would rather have, of its header `Accept-Language`."""
+    """Return the texts that fit a header `Accept-Language` best."""
     known = languages()
     for tag in accepted.lower().split(","):
         wanted = tag.partition(";")[0].strip()

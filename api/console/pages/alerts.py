@@ -1,4 +1,4 @@
-"""What monitors raised: each with its values, and the payments behind it."""
+"""Alerts: each with its values, and the payments behind it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 LONE_ALERT = "rule.published"
-"""An alert of this type tells of a version that somebody published alone, and of no payments."""
+"""An alert of this type reports a version that somebody published alone; it has no payments."""
 AROUND = timedelta(hours=1)
-"""The payments behind an alert arrived this long before it."""
+"""The payments behind an alert are those of this span before it."""
 
 
 @get("/console/alerts")
@@ -58,12 +58,12 @@ def alert_address(alert: JsonObject) -> str:
 
 
 def alert_title(alert: JsonObject) -> str:
-    """What an alert tells, in its monitor's words."""
+    """Return an alert's title, in its monitor's words."""
     return str(alert["title"] or alert["monitor"])
 
 
 def mark_text(here: Visit, mark: JsonObject) -> Html:
-    """How an alert stands, and who looks after it."""
+    """Show an alert's state, and who handles it."""
     state = mark["state"]
     badge = element("span", here.words(f"alerts.{state}"), class_=f"state {state}")
     return badge if mark["by"] is None else join_html(badge, f" {mark['by']}")

@@ -1,4 +1,4 @@
-"""A version or a text tried on stored payments: how far it is, then what it would have changed."""
+"""Backtests of a version or a text: the progress, then what it would have changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SINCE = "30d"
 
 @post(_BASE)
 async def start(request: Request[Any, Any, Any]) -> Response[str]:
-    """Try a stored version, or the text of the editor."""
+    """Start a backtest of a stored version, or of the editor's text."""
     here = await visit(request)
     sent = await read_form(request)
     body: JsonObject = {"text": sent.get("text").replace("\r\n", "\n"), "since": _SINCE}
@@ -42,7 +42,7 @@ async def start(request: Request[Any, Any, Any]) -> Response[str]:
 
 @get("/console/backtests/{id_:str}")
 async def backtest(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
-    """It asks for itself each second while it goes on."""
+    """Show a backtest; the page refreshes itself each second while it runs."""
     here = await visit(request)
     found = (await here.client.get(f"/v1/backtests/{segment(id_)}"))["backtest"]
     goes_on = found["state"] in ("waiting", "running")

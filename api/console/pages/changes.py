@@ -1,4 +1,4 @@
-"""What waits for another person; who changed what, newest first, and as a file."""
+"""Proposals that wait for another person, and the audit log, newest first and as a file."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tollkeeper.api.html import Html, element, join_html
 CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
 _NARROWED = {"by": "by", "action": "what", "subject": "subject"}
-"""By what the log can be narrowed, and the title that it has there."""
+"""The filters of the log, with the column titles."""
 _QUIET = ("checksum", "language", "spec")
-"""Details that the file tells, and a person who reads the page does not need."""
+"""Details that only the exported file contains."""
 _VALUES = 20
-"""How many values of a proposal are shown."""
+"""The most values shown of a proposal."""
 _ALONE = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"))
-"""How long somebody may publish alone."""
+"""For how long somebody may publish alone."""
 
 
 @get(CHANGES)
@@ -93,12 +93,12 @@ async def _audit(here: Visit) -> Html:
 
 
 def _narrowed(here: Visit) -> dict[str, str | None]:
-    """What of the log is asked for."""
+    """Return the log's filters from the query."""
     return {name: here.query.get(name) for name in _NARROWED}
 
 
 def _narrow_form(here: Visit) -> Html:
-    """By whom, what, and of what; a click on any of these in a row fills it in."""
+    """The form that filters the log; clicking a cell in a row fills it in."""
     fields = (
         field(
             here.words(f"changes.{title}"),
@@ -166,7 +166,7 @@ def _done(here: Visit) -> Html:
 
 
 async def _proposals(here: Visit, waiting: list[JsonObject]) -> Html:
-    """What waits, each with what it changes and what can be done about it."""
+    """Show the open proposals, each with its changes and the possible actions."""
     if not waiting:
         return element("p", here.words("changes.none_waiting"), class_="empty")
     shown = [await _proposal(here, each) for each in waiting]
@@ -218,7 +218,7 @@ def _what(here: Visit, proposal: JsonObject) -> Html:
 
 
 def _entries(here: Visit, name: str, wanted: JsonObject) -> Html:
-    """The entries that somebody wants in a list, or out of it."""
+    """Show the entries that a proposal adds to a list, or removes."""
     said = here.words(f"changes.entries_{wanted['action']}", name=name, count=wanted["count"])
     values = []
     for each in wanted["entries"][:_VALUES]:
@@ -232,7 +232,7 @@ def _entries(here: Visit, name: str, wanted: JsonObject) -> Html:
 
 
 async def _meaning(here: Visit, proposal: JsonObject) -> Html:
-    """What the version changes of the one it was proposed beside."""
+    """Show how the version differs in meaning from the one that was active at the proposal."""
     base, version = proposal["base"].removeprefix("version "), proposal["version"]
     if proposal["kind"] != "rule" or version is None or not base.isdigit():
         return Html("")
@@ -311,7 +311,7 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
 
 
 def _may_be_alone(proposal: JsonObject) -> bool:
-    """A version that decides, or entries to put."""
+    """Whether it can be published alone: a version that decides, or entries to add."""
     if proposal["entries"] is not None:
         return bool(proposal["entries"]["action"] == "put")
     return proposal["action"] == "publish" and proposal["kind"] in ("rule", "scorecard")
@@ -338,7 +338,7 @@ def _row(here: Visit, change: JsonObject) -> Html:
 
 
 def _plain(value: Any) -> str:
-    """A value as a person writes it."""
+    """Return a value as people write it."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -1,4 +1,6 @@
-"""An alert, or what stands out now: what the payments behind it share, and a block with an end."""
+"""Contain an attack: what the payments behind an alert, or the unusual ones of now, share, and a
+temporary block of it.
+"""
 
 from __future__ import annotations
 
@@ -58,17 +60,17 @@ from tollkeeper.api.html import Html, element, join_html
 
 CONTAIN = "/console/contain"
 _SUGGESTED = 6
-"""How many values are suggested."""
+"""The most values that are suggested."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockOffer:
-    """A value that stands out, one of its payments, and what blocking it would have done.
+    """An unusual value, one of its payments, and what blocking it would have done.
 
-    `held_by` is the list of `lists` that has the value already; `rule` is a live one that a condition
-    can be drafted in; `like` names the payment by which the
-    value is found again, so that no page holds it. `span` are the 24 hours that the counts are of,
-    as a search says them, and `hour` that in which it stands out.
+    `held_by` is the one of `lists` that already has the value; `rule` is an active one, to draft a
+    condition in; `like` is a payment by which the value can be looked up, so that the page doesn't
+    contain it. `span` is the 24 hours of the counts, as a search, `hour` the one in which the value
+    is unusual.
     """
 
     mover: JsonObject
@@ -122,16 +124,17 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
 
 
 def _behind(here: Visit, until: datetime) -> Html:
-    """The way to the payments of the hour before an alert."""
+    """Link to the payments of the hour before an alert."""
     query = f"since:{text_of(until - AROUND)} until:{text_of(until)}"
     return payments_link(here, here.words("alerts.behind"), query)
 
 
 async def _payments(here: Visit, until: datetime, found: JsonObject) -> Html:
-    """The payments behind an alert: how they scored, and what they share."""
+    """Show the payments behind an alert: their scores, and what they share."""
     since = until - AROUND
     return join_html(
-        # An attack goes on after it was noticed. What stands out is weighed against all merchants.
+        # Up to an hour after the alert, as an attack goes on. Movers are computed over all
+        # merchants.
         Html("")
         if here.merchants
         else await _suggestions(here, min(here.now, until + AROUND), found),
@@ -141,7 +144,7 @@ async def _payments(here: Visit, until: datetime, found: JsonObject) -> Html:
 
 @get(CONTAIN)
 async def outbreak(request: Request[Any, Any, Any]) -> Response[str]:
-    """What stands out now, with no alert."""
+    """Show what is unusual now, without an alert."""
     here = await visit(request)
     content = join_html(
         element("h1", here.words("contain.outbreak")),
@@ -162,7 +165,9 @@ async def mark(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[
 
 @post(CONTAIN)
 async def contain(request: Request[Any, Any, Any]) -> Response[str]:
-    """Put what was chosen in its lists until a time, which acknowledges the alert; or propose that."""
+    """Add the chosen values to their lists until a time, and acknowledge the alert; or propose
+    that.
+    """
     here = await visit(request)
     form = await request.form()
     sent = await read_form(request)
@@ -235,9 +240,10 @@ def _mark_form(here: Visit, found: JsonObject) -> Html:
 
 
 async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
-    """What had more payments than usual in the hour before, each with what blocking it would do.
+    """Suggest values that had more payments than usual in the hour before, each with the effect of
+    blocking it.
 
-    The key of the `alert` comes first: other attacks may be louder just now.
+    Values in the `alert`'s key come first, since other attacks may be larger at the moment.
     """
     if not here.may("personal:read"):
         return Html("")
@@ -290,7 +296,9 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
 
 
 async def _movers(here: Visit, query: Mapping[str, str]) -> list[JsonObject]:
-    """What can be blocked, the least usual first, but before all what most of the denials are of."""
+    """Return the values that can be blocked, the most unusual first, except that the likely cause
+    of the denials leads.
+    """
     moving, every = await asyncio.gather(
         here.client.get("/v1/figures/movers", {**query, "limit": "30"}),
         here.client.get("/v1/figures", query),
@@ -303,7 +311,7 @@ async def _movers(here: Visit, query: Mapping[str, str]) -> list[JsonObject]:
 async def _weigh_block(
     here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
 ) -> BlockOffer | None:
-    """None for a value that no payment of the day has any more."""
+    """Return the effect of a block; None for a value that no payment of the day has."""
     by, value = mover["by"], mover["value"]
     hour, span = (
         f"since:{text_of(until - reach)} until:{text_of(until)}"
@@ -332,7 +340,7 @@ async def _weigh_block(
 
 
 async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | None:
-    """The list that has the value already."""
+    """Return the list that already has the value."""
     if not here.may("lists:read"):
         return None
     for name in lists:
@@ -346,7 +354,7 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
     by = mover["by"]
     shown = mask_entity(by, mover["value"])
     name = f"{words(f'by.{by}')} {shown}"
-    # A person's value is named by a payment that has it; any other by itself.
+    # Links to a personal value go by a payment that has it; others contain the value.
     is_masked = shown != mover["value"]
     shared = {"of": offer.like, "by": by} if is_masked else {}
     own = "" if is_masked else f'{by}:"{shown}" '

@@ -1,4 +1,6 @@
-"""Write a rule: checked and tested while it is typed, compared with what is live, then published."""
+"""The rule editor: the text is checked and tested while it is typed, compared with the active
+version, then published.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ NEW = """rule my_rule "What it is for"
 """
 _CONDITION = re.compile(r"^[ \t]*condition\b", re.MULTILINE)
 _PLAIN = re.compile(r"[\w.@:+-]{1,128}")
-"""Values that a rule's text can hold as they are."""
+"""Values that can be written in a rule's text without escapes."""
 _NAME = re.compile(r"^[ \t]*rule[ \t]+([a-z][a-z0-9_]*)", re.MULTILINE)
 
 
@@ -65,7 +67,7 @@ async def new_rule(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/check")
 async def check(request: Request[Any, Any, Any]) -> Response[str]:
-    """What the interface finds in the text, as the column beside the editor."""
+    """Show what the interface finds in the text, in the column beside the editor."""
     here = await visit(request)
     sent = await read_form(request)
     try:
@@ -77,7 +79,7 @@ async def check(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/check.json")
 async def check_data(request: Request[Any, Any, Any]) -> dict[str, Any]:
-    """Only the diagnostics, for the editor to underline."""
+    """Return only the diagnostics, for the editor to underline."""
     here = await visit(request)
     sent = await read_form(request)
     found = await here.client.send("POST", "/v1/checks", body={"text": rule_text(sent)})
@@ -86,7 +88,7 @@ async def check_data(request: Request[Any, Any, Any]) -> dict[str, Any]:
 
 @get("/console/vocabulary.json")
 async def vocabulary(request: Request[Any, Any, Any]) -> dict[str, Any]:
-    """What a rule of this account may name, for the editor to complete."""
+    """Return the names that a rule of this account may use, for completion."""
     here = await visit(request)
     found: dict[str, Any] = await here.client.get("/v1/vocabulary")
     return found
@@ -94,7 +96,7 @@ async def vocabulary(request: Request[Any, Any, Any]) -> dict[str, Any]:
 
 @post("/console/publish")
 async def publish(request: Request[Any, Any, Any]) -> Response[str]:
-    """Store the text, and make it active when that was asked for; a refused text is kept."""
+    """Store the text, and activate it if requested; a refused text stays in the editor."""
     here = await visit(request)
     sent = await read_form(request)
     text, expected = rule_text(sent), sent.whole("expected")
@@ -122,7 +124,9 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 async def _with_condition(here: Visit, text: str, by: str, like: str) -> str:
-    """The text with a first condition that denies what has a value of the payment."""
+    """Return the text with a new first condition that denies payments with the given payment's
+    value.
+    """
     shown = (await here.client.get(f"/v1/payments/{segment(like)}"))["payment"]
     value, place = entities(shown).get(by, ""), _CONDITION.search(text)
     if by not in FIELDS or place is None or not _PLAIN.fullmatch(value):
@@ -143,7 +147,7 @@ async def _editor(
     title = words("editor.new") if name is None else words("editor.title", name=name)
     live = await _live_text(here, name)
     rival = await _rival(here, name, refusal)
-    if rival is not None:  # whoever has seen it may put theirs over it
+    if rival is not None:  # the person has seen the other's version, and may store theirs after it
         newest = rival["version"]
     form = element(
         "form",
@@ -223,7 +227,9 @@ async def _editor(
 
 
 def _backtest_button(here: Visit) -> Html:
-    """The result joins the column beside the text; without scripts it has a page of its own."""
+    """The button's result appears in the column beside the text; without scripts, on a page of its
+    own.
+    """
     return element(
         "button",
         here.words("backtest.start"),
@@ -243,7 +249,7 @@ def _publish_button(here: Visit) -> Html:
 
 
 async def _rival(here: Visit, name: str | None, refusal: RefusalError | None) -> JsonObject | None:
-    """The version that somebody stored meanwhile, None where nobody did."""
+    """Return the version that somebody else has stored meanwhile; None if nobody has."""
     if name is None or refusal is None or refusal.status != HTTPStatus.CONFLICT:
         return None
     path = f"/v1/rules/{segment(name)}"

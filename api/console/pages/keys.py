@@ -1,4 +1,4 @@
-"""The account's keys: made, their secret shown once, and revoked."""
+"""The account's keys: make one, see its secret once, revoke it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tollkeeper.api.html import Html, element, join_html
 
 KEYS_PAGE = "/console/settings/keys"
 OFFERED_SCOPES = ("payments:write", "events:write", "payments", "rules", "payments:read", "admin")
-"""What a key is mostly wanted for; any other bundle of scopes is made by command or over HTTP."""
+"""The usual scopes; keys with others are made by command or over HTTP."""
 _DAYS = ("30", "90", "365")
 
 
@@ -41,7 +41,7 @@ async def keys(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post(KEYS_PAGE)
 async def make_key(request: Request[Any, Any, Any]) -> Response[str]:
-    """The secret is shown on the page that answers, and on no other."""
+    """Make a key; its secret is shown only on the page that answers."""
     here = await visit(request)
     sent = await read_form(request)
     wanted: dict[str, Any] = {"scopes": [sent["scope"]], "name": sent.get("name")}

@@ -1,4 +1,4 @@
-"""Lists: what stands in them, added and removed with a note and an end."""
+"""Lists: their entries, added and removed with a note and an expiry."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from tollkeeper.api.html import Html, element, join_html
 _TITLES = ("expires_at", "note")
 _PAGES_IN_FILE = 100
 _AT_ONCE = 40
-"""Values in one search, which takes 50 members."""
+"""The most values in one search, which takes 50 members."""
 _WEIGHED = 400
-"""New values of a file that payments are searched for, the first."""
+"""The most new values of a file for which payments are searched."""
 _HIT_SPAN = timedelta(days=30)
-"""Of which time an entry's payments are counted."""
+"""The span over which an entry's payments are counted."""
 _HITS = {"met": "", "deny": " action:deny", "passed": " status:succeeded label:none"}
 _ENTRY_TYPES = ("string", "integer", "decimal", "ip", "network")
 
@@ -103,20 +103,20 @@ async def one_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
 
 @post("/console/lists/{name:str}/find")
 async def find_entry(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """The entries that hold a value; what is looked for is in no address."""
+    """Find the entries that hold a value; the value isn't put into an address."""
     here = await visit(request)
     return await _list_page(here, name, Html(""), (await read_form(request))["value"].strip())
 
 
 async def entries_holding(here: Visit, name: str, value: str) -> JsonObject:
-    """A page of the entries that hold a value, a network or a prefix too."""
+    """Return a page of the entries that match a value, including networks and prefixes."""
     path = f"/v1/lists/{segment(name)}/entries"
     found: JsonObject = await here.client.aside(path, {"value": value, "limit": "100"})
     return found
 
 
 async def _list_page(here: Visit, name: str, said: Html, value: str | None = None) -> Response[str]:
-    """The list, or what of it holds the value."""
+    """Show the list, or only the entries that match the value."""
     words = here.words
     path = f"/v1/lists/{segment(name)}"
     spec = (await here.client.get(path))["list"]
@@ -162,7 +162,7 @@ async def _list_page(here: Visit, name: str, said: Html, value: str | None = Non
 
 @get("/console/lists/{name:str}/export.csv")
 async def export_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """What stands in the list, up to so many entries that a browser waits for."""
+    """Export the list's entries, up to as many as a browser waits for."""
     here = await visit(request)
     path = f"/v1/lists/{segment(name)}"
     columns = list((await here.client.get(path))["list"].get("columns") or ())
@@ -183,7 +183,7 @@ async def export_list(request: Request[Any, Any, Any], name: FromPath[str]) -> R
 
 @post("/console/lists/{name:str}/entries")
 async def change_entries(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Add the values, one a line, or remove one."""
+    """Add values, one a line, or remove one."""
     here = await visit(request)
     sent = await read_form(request)
     path = f"/v1/lists/{segment(name)}/entries"
@@ -212,7 +212,7 @@ async def change_entries(request: Request[Any, Any, Any], name: FromPath[str]) -
 async def _propose(
     here: Visit, name: str, entries: Sequence[JsonObject], note: str, action: str = "put"
 ) -> Response[str]:
-    """Ask another person to approve the entries, and go where that is seen."""
+    """Propose the entries to another person, and redirect to the proposal."""
     number_ = await send_entries(here, name, entries, note, action)
     return go_to(proposed_address(number_))
 
@@ -220,7 +220,7 @@ async def _propose(
 async def send_entries(
     here: Visit, name: str, entries: Sequence[JsonObject], note: str, action: str = "put"
 ) -> int:
-    """The number of the proposal of the entries."""
+    """Propose the entries; return the proposal's number."""
     wanted = {"name": name, "action": action, "entries": entries}
     body: JsonObject = {"proposal": {"note": note, "entries": wanted}}
     sent = await here.client.send("POST", "/v1/proposals", body=body)
@@ -229,7 +229,7 @@ async def send_entries(
 
 
 def approval_note(here: Visit) -> Html:
-    """That what is changed here waits for another person, where the account asks for that."""
+    """Say that changes here need another person's approval, if the account requires it."""
     if not here.list_approval:
         return Html("")
     return element("p", here.words("lists.approval"), class_="hints")
@@ -237,7 +237,9 @@ def approval_note(here: Visit) -> Html:
 
 @post("/console/lists/{name:str}/preview")
 async def preview_file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """What a file would change, and which payments its new values would have met."""
+    """Show what importing a file would change, and which payments its new values would have
+    matched.
+    """
     here = await visit(request)
     text = (await read_form(request))["csv"]
     sent = await here.client.send("POST", f"/v1/lists/{segment(name)}/previews", text=text)
@@ -274,7 +276,7 @@ async def import_file(request: Request[Any, Any, Any], name: FromPath[str]) -> R
 
 
 def _entries_of(text: str) -> list[JsonObject]:
-    """The entries of a file that a preview found nothing wrong with."""
+    """Return the entries of a file that a preview accepted."""
     entries = []
     for line in csv.DictReader(StringIO(text)):
         entry: JsonObject = {key: line[key] for key in ("value", *_TITLES) if line.get(key)}
@@ -297,7 +299,9 @@ def _malformed(here: Visit, lines: list[JsonObject]) -> Html:
 
 
 async def _hits(here: Visit, name: str, values: list[str]) -> Html:
-    """How many payments of the last week had one of the first values, by what live rules look up."""
+    """Show how many payments of the last week had one of the first values, by the fields that
+    active rules look up.
+    """
     by = asked_of(await read_live_rules(here), name) if values else None
     if by is None:
         return Html("")
@@ -325,8 +329,8 @@ async def _hits(here: Visit, name: str, values: list[str]) -> Html:
 
 
 async def _entry_hits(here: Visit, name: str, entries: Sequence[JsonObject]) -> dict[str, Html]:
-    """How many payments of 30 days had each entry, by what live rules look up; none where no rule does
-    that which a search can follow.
+    """Return how many payments of 30 days each entry matched, by the field that active rules look
+    up; empty if no rule does so by a field that payments can be searched by.
     """
     by = asked_of(await read_live_rules(here), name)
     if by is None:
@@ -336,8 +340,8 @@ async def _entry_hits(here: Visit, name: str, entries: Sequence[JsonObject]) -> 
 
 
 async def _entry_hit(here: Visit, by: str, value: str) -> Html:
-    """The count, leading to its payments by one of them, as no address names a person's value; a dash
-    for what no search finds, such as a wide network.
+    """Show the count, linked by one of the payments so that no address contains a personal value; a
+    dash for what can't be searched, such as a wide network.
     """
     own = f"{by}:{json.dumps(value, ensure_ascii=False)}"
     span = f"since:{text_of(here.now - _HIT_SPAN)} until:{text_of(here.now)}"
@@ -419,7 +423,7 @@ def list_address(name: str) -> str:
 
 
 def _as_utc(here: Visit, local: str) -> str:
-    """What a browser's date field says, in the account's zone."""
+    """Convert a browser's date field, in the account's zone, to UTC."""
     return text_of(datetime.fromisoformat(local).replace(tzinfo=here.zone)) if local else ""
 
 
@@ -448,7 +452,7 @@ def _add(here: Visit, name: str) -> Html:
 
 
 def _reason(here: Visit) -> Html:
-    """Why, where another person must approve."""
+    """A field for the reason, if another person must approve."""
     if not here.list_approval:
         return Html("")
     said = here.words("changes.note")

@@ -1,4 +1,6 @@
-"""What is wrong at this moment: movers first, then the flow of decisions, then what fires."""
+"""The present: unusual values first, then the decisions over time, then the conditions that are
+met.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,10 @@ from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
 _SHORTEST = 30
-"""So many minutes the flow is shown at least, of an account that has just begun."""
+"""The shortest span in minutes of the decisions shown, for an account that has just begun."""
 _HOUR = timedelta(hours=1)
 _HIDDEN = ("rule", "condition")
-"""Movers that tell of the account's own doing; conditions have a table of their own."""
+"""Movers that result from the account's own rules; conditions have a table of their own."""
 _SHOWN = 8
 
 
@@ -97,7 +99,9 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 async def _moving(here: Visit, hour: dict[str, str]) -> list[JsonObject]:
-    """What stands out, nothing to who sees some merchants alone: it is weighed against all."""
+    """Return the unusual values; none for a user limited to some merchants, since they are computed
+    over all.
+    """
     if here.merchants:
         return []
     movers = (await here.client.get("/v1/figures/movers", {**hour, "limit": "30"}))["movers"]
@@ -105,8 +109,8 @@ async def _moving(here: Visit, hour: dict[str, str]) -> list[JsonObject]:
 
 
 async def _published(here: Visit) -> list[JsonObject]:
-    """What became live while the flow is shown, for those who read the log: a turn may be of our own
-    making.
+    """Return what was published during the time shown, for those who may read the log: a sudden
+    change may have its cause there.
     """
     if not here.may("audit:read"):
         return []
@@ -116,7 +120,7 @@ async def _published(here: Visit) -> list[JsonObject]:
 
 
 async def _alone(here: Visit) -> Html:
-    """What decides though nobody has approved it yet."""
+    """Show what was published alone and still waits for approval."""
     if not here.may("rules:read"):
         return Html("")
     proposals = (await here.client.get("/v1/proposals"))["proposals"]
@@ -144,7 +148,8 @@ async def _alone(here: Visit) -> Html:
 
 
 async def _mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | None]:
-    """The payments of each mover's last hour: a person's value is named by a payment that has it.
+    """Return the addresses of each mover's payments of the last hour; personal values are referred
+    to by a payment.
 
     None for those who may not search payments.
     """
@@ -155,7 +160,7 @@ async def _mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | 
 
 async def _mover_address(here: Visit, mover: JsonObject) -> str:
     by, value = mover["by"], mover["value"]
-    # A search names a network by its addresses.
+    # In a search, a network is written as an `ip`.
     named = "ip" if by == "network" else by
     query = f'{named}:"{value}" since:1h'
     if mask_entity(by, value) == value:
@@ -167,7 +172,7 @@ async def _mover_address(here: Visit, mover: JsonObject) -> str:
 
 
 def _exactly(here: Visit, count: int, address: str | None) -> Html:
-    """A mover's count, leading to the payments that were counted and none that came later."""
+    """Show a mover's count, linked to exactly the counted payments, without later ones."""
     exact = None if address is None else address.replace("since%3A1h", quote_plus(_last_hour(here)))
     return element("span" if exact is None else "a", number(here, count), href=exact)
 
@@ -177,7 +182,7 @@ def _last_hour(here: Visit) -> str:
 
 
 async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject]) -> Html:
-    # Of each condition, and of none: all traffic.
+    # The figures of all conditions and of none together cover all traffic.
     cause = find_cause(movers, [each["tally"] for each in firing])
     if cause is None:
         return notice("calm", here.words("now.calm"))
@@ -242,13 +247,13 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
 
 
 def _share(here: Visit, spans: list[JsonObject], count: Callable[[JsonObject], int]) -> str:
-    """What `count` takes of the payments; a dash where there were none."""
+    """Return what share of the payments `count` counts; a dash without payments."""
     tallies = [each["tally"] for each in spans]
     return percent(here, sum(map(count, tallies)), sum(each["payments"] for each in tallies))
 
 
 def _flow(here: Visit, flow: list[JsonObject], published: list[JsonObject]) -> Html:
-    """Decisions by minute, with what was published meanwhile as marks."""
+    """Chart the decisions by minute, with publications as marks."""
     actions = ("deny", "challenge", "allow")
     begun = next((at for at, each in enumerate(flow) if each["tally"]["payments"]), len(flow))
     flow = flow[min(begun, len(flow) - _SHORTEST) :]
@@ -298,13 +303,13 @@ def _flow(here: Visit, flow: list[JsonObject], published: list[JsonObject]) -> H
 
 
 def _publication(change: JsonObject) -> str:
-    """What was made live, and by whom."""
+    """Describe what was published, and by whom."""
     name = change["subject"].removeprefix("rule ")
     return f"{name} v{change['detail']['version']} · {change['by']}"
 
 
 def _decided_link(here: Visit, part: list[JsonObject], action: str) -> Html:
-    """How many payments of some minutes were decided so, leading to them."""
+    """Show how many payments of some minutes got an action, linked to them."""
     count = sum(each["tally"]["actions"][action] for each in part)
     span = f"since:{part[0]['start']} until:{part[-1]['end']}"
     return payments_link(here, number(here, count), f"action:{action} {span}")

@@ -1,4 +1,4 @@
-"""One payment: why it was decided so, who else is like it, what became of it; act from there."""
+"""One payment: the reason for its decision, related payments, its outcome, and actions on it."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 SOURCE = "review"
-"""A verdict that a person gives here is a label of this source."""
+"""The label source for verdicts given here."""
 SHARED_FIELDS = ("device", "ip", "card", "bin", "user", "email", "merchant")
-"""The values of a payment that lists hold."""
+"""The values of a payment that lists can hold."""
 _VERDICTS = (("fraud", "f"), ("legitimate", "l"), ("unsure", "u"))
 
 
@@ -63,7 +63,7 @@ async def payment(request: Request[Any, Any, Any], id_: FromPath[str]) -> Respon
 
 @post("/console/payments/{id_:str}/reveal")
 async def reveal(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
-    """One value in clear, on the page that answers, and on no other."""
+    """Show one value in clear, only on the page that answers."""
     here = await visit(request)
     wanted = (await read_form(request))["field"]
     path = f"/v1/payments/{segment(id_)}/reveals"
@@ -84,7 +84,7 @@ async def write_note(request: Request[Any, Any, Any], id_: FromPath[str]) -> Res
 
 
 async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Response[str]:
-    """The payment, masked but for what was just revealed."""
+    """Show the payment; everything personal is masked except what was just revealed."""
     path = f"/v1/payments/{segment(id_)}"
     ask = here.client.get
     found = await ask(path)
@@ -93,7 +93,7 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
         ask(f"{path}/related"), ask(f"{path}/labels"), ask(f"{path}/notes")
     )
     explanation, refused = await _read_explanation(here, path)
-    # What merchants have in common is not theirs to see, and trials count over all of them.
+    # Related payments and trials cover all merchants, so users limited to some don't see them.
     tried = [] if here.merchants else (await ask(f"{path}/shadows"))["shadows"]
     rule = None if explanation is None else explanation.get("rule")
     text = None if rule is None else await _read_text(here, rule)
@@ -132,7 +132,7 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
 
 @post("/console/payments/{id_:str}/label")
 async def label(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
-    """Give, or take back, the verdict of a review."""
+    """Set or remove the label of a review."""
     here = await visit(request)
     sent = await read_form(request)
     verdict = sent.get("label")
@@ -141,7 +141,7 @@ async def label(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
 
 
 async def judge(here: Visit, id_: str, verdict: str, note: str = "") -> None:
-    """Label the payment as a person's review found it; an empty verdict takes that back."""
+    """Label the payment with a person's verdict; an empty one removes the label."""
     path = f"/v1/payments/{segment(id_)}/labels/{SOURCE}"
     if verdict:
         body = {"label": verdict, "reason": note or None}
@@ -152,7 +152,7 @@ async def judge(here: Visit, id_: str, verdict: str, note: str = "") -> None:
 
 @post("/console/payments/{id_:str}/list")
 async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[str]:
-    """Put one of the payment's values in a list, for good or for some hours."""
+    """Add one of the payment's values to a list, for good or for some hours."""
     here = await visit(request)
     sent = await read_form(request)
     by, _, name = sent["put"].partition(":")
@@ -167,13 +167,13 @@ async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Re
         number_ = await send_entries(here, name, [entry], entry["note"])
         return go_to(proposed_address(number_))
     await here.client.send("PUT", f"/v1/lists/{segment(name)}/entries", body={"entries": [entry]})
-    if sent.get("shared"):  # it came from the page of those that share the value
+    if sent.get("shared"):  # the form came from the page of payments that share the value
         return go_to(target("/console/payments", of=id_, by=by, listed=name))
     return go_to(target(payment_address(id_), listed=name))
 
 
 def entities(shown: JsonObject) -> dict[str, str]:
-    """Those of `SHARED_FIELDS` that a payment has."""
+    """Return those of `SHARED_FIELDS` that a payment has."""
     card = shown.get("method", {}).get("card") or {}
     device = shown.get("device") or {}
     user = shown.get("user") or {}
@@ -198,7 +198,7 @@ def _fingerprint(card: JsonObject) -> str | None:
 async def _read_explanation(
     here: Visit, path: str
 ) -> tuple[JsonObject | None, RefusalError | None]:
-    if here.merchants:  # what was counted tells of other merchants too
+    if here.merchants:  # the records that were counted may belong to other merchants
         return None, None
     try:
         return (await here.client.get(f"{path}/explanation"))["explanation"], None
@@ -279,7 +279,7 @@ def _head(here: Visit, shown: JsonObject, known: str | None, because: Html) -> H
 
 
 def _masks(shown: JsonObject) -> dict[str, str]:
-    """What tells of a person in a payment, and what stands instead until it is asked for."""
+    """Return the personal values of a payment, each with its mask."""
     card = shown.get("method", {}).get("card") or {}
     last = card.get("last_four")
     persons = {"device", "ip", "card", "user", "email", "order"}
@@ -291,7 +291,7 @@ def _masks(shown: JsonObject) -> dict[str, str]:
 
 
 async def _read_text(here: Visit, rule: JsonObject) -> str | None:
-    """The text of the version that decided, None to those who may not read rules."""
+    """Return the text of the version that decided; None for those who may not read rules."""
     if not here.may("rules:read"):
         return None
     path = f"/v1/rules/{segment(rule['rule'])}/versions/{rule['version']}"
@@ -302,7 +302,7 @@ async def _read_text(here: Visit, rule: JsonObject) -> str | None:
 def _because(
     here: Visit, rule: JsonObject | None, text: str | None, masks: Mapping[str, str]
 ) -> Html:
-    """The expression that decided with its values; where none did, the one that came nearest."""
+    """Show the expression that decided with its values; if none did, the one that came nearest."""
     if rule is None or text is None:
         return Html("")
     wanted = rule["met"] or rule["nearest"]
@@ -345,7 +345,7 @@ def _rule(
 
 
 def _trials(here: Visit, tried: list[JsonObject]) -> Html:
-    """What each version on trial would have decided."""
+    """Show what each version on trial would have decided."""
     if not tried:
         return Html("")
     items = []
@@ -471,7 +471,7 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
 
 
 def _signed(here: Visit, value: Any) -> str:
-    """What a signal adds, with a minus as wide as the plus."""
+    """Return a signal's contribution, with a minus sign as wide as the plus."""
     return localize(here, f"{float(value):+.2f}").replace("-", "−")
 
 
@@ -508,7 +508,7 @@ def _facts(here: Visit, shown: JsonObject, revealed: JsonObject | None) -> Html:
 
 
 def _masked(here: Visit, id_: str, name: str, value: str, revealed: JsonObject | None) -> str:
-    """A masked value with the way to see it; in clear where that was just asked for."""
+    """Show a masked value with a button to reveal it; in clear if it was just revealed."""
     shown = f"shown-{name}"
     if revealed is not None and revealed["field"] == name:
         return element("code", revealed["value"], id=shown, tabindex="-1", autofocus="")

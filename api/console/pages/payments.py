@@ -1,4 +1,4 @@
-"""Which payments: found by anything, live, and by what they share with one."""
+"""Search payments, follow them live, and list those that share a value with one."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ from tollkeeper.api.html import Html, element, join_html
 
 _PAGE = "50"
 EXPORTED = 20
-"""Pages of `EXPORT_PAGE` payments in one file at most."""
+"""The most pages, of `EXPORT_PAGE` payments each, in one file."""
 EXPORT_PAGE = "500"
 EXPORT_TITLES = ("id", "at", "action", "why", "amount", "currency", "score", "status", "label")
 _LIVE_ROWS = "20"
-"""So many rows come at a time: nobody reads more, and each is made where payments are decided."""
+"""The most rows added at once: nobody reads more, and making them competes with deciding payments.
+"""
 LABELLED_AT_ONCE = 1000
-"""So many payments get a verdict together at most."""
+"""The most payments that are labelled together."""
 _VERDICTS = ("fraud", "legitimate")
 EXAMPLE_SEARCHES = (
     "action:deny since:1h",
@@ -62,7 +63,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
     shared = await _read_common_values(here)
     query = here.query.get("q", "")
     wanted = {"q": _both(query, None if shared is None else f'{shared["by"]}:"{shared["value"]}"')}
-    # What the page shows of its calls would show the value that payments share.
+    # A recorded call would show the shared value.
     ask = here.client.get if shared is None else here.client.aside
     saved = [] if here.merchants else (await here.client.get("/v1/searches"))["searches"]
     try:
@@ -101,8 +102,8 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/payments/labels")
 async def judge_found(request: Request[Any, Any, Any]) -> Response[str]:
-    """One verdict for every payment that a search found, as its page showed them: for none that came
-    later.
+    """Label all payments that a search found, as they were shown on its page; later ones are left
+    out.
     """
     here = await visit(request)
     sent = await read_form(request)
@@ -126,7 +127,7 @@ async def judge_found(request: Request[Any, Any, Any]) -> Response[str]:
 
 @get("/console/payments/export.csv")
 async def export(request: Request[Any, Any, Any]) -> Response[str]:
-    """What the search finds as a file; personal data stays out."""
+    """Export the search's payments as a file, without personal data."""
     here = await visit(request)
     rows: list[tuple[str, ...]] = []
     cursor: str | None = None
@@ -142,12 +143,15 @@ async def export(request: Request[Any, Any, Any]) -> Response[str]:
 
 @get("/console/payments/live")
 async def live(request: Request[Any, Any, Any]) -> Stream:
-    """New payments as rows, twice a second at most; of many, the newest, and how many came beside."""
+    """Stream new payments as rows, at most twice a second; of many, the newest, and the number of
+    the others.
+    """
     here = await visit(request)
     last = request.headers.get("last-event-id")
     query = {"q": here.query.get("q", ""), "most": _LIVE_ROWS}
     events = _rows(here, here.client.follow("/v1/decisions/stream", query, last))
-    # The browser counts the stream as open from the answer's head on, so its begin must be known by then.
+    # The browser treats the stream as open once the answer begins, so its starting position must be
+    # known by then.
     first = await anext(events)
     return Stream(_resume(first, events), media_type="text/event-stream", headers=PAGE_HEADERS)
 
@@ -169,7 +173,7 @@ async def _rows(here: Visit, stream: AsyncIterator[bytes]) -> AsyncGenerator[str
 
 
 def _as_row(here: Visit, event: str) -> str:
-    """A payment's event with its row for its data; any other as it is."""
+    """Replace the data of a payment's event by its row; other events are unchanged."""
     lines = event.split("\n")
     if "event: payment" not in lines:
         return event
@@ -180,7 +184,9 @@ def _as_row(here: Visit, event: str) -> str:
 
 
 async def _read_common_values(here: Visit) -> JsonObject | None:
-    """What the payments have in common with the one of `of`: its value never stands in an address."""
+    """Return what the payments share with the payment `of`, so that no address contains the value
+    itself.
+    """
     of, by = here.query.get("of"), here.query.get("by")
     if of is None or by is None:
         return None
@@ -192,7 +198,7 @@ async def _read_common_values(here: Visit) -> JsonObject | None:
 
 @post("/console/searches")
 async def save_search(request: Request[Any, Any, Any]) -> Response[str]:
-    """Give the search a name, or take one away."""
+    """Save the search under a name, or delete a saved one."""
     here = await visit(request)
     sent = await read_form(request)
     path = f"/v1/searches/{segment(sent['name'].strip())}"
@@ -212,7 +218,7 @@ def _done(here: Visit) -> Html:
 
 
 def _judging(here: Visit, query: str, count: int) -> Html:
-    """One verdict for all that the search found, where they are not too many."""
+    """A form that labels all payments found, unless there are too many."""
     words = here.words
     if not query or "of" in here.query or not 0 < count <= LABELLED_AT_ONCE:
         return Html("")
@@ -237,7 +243,7 @@ def _judging(here: Visit, query: str, count: int) -> Html:
 
 
 def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
-    """A name for the search that is shown, or its end."""
+    """A form that names the search, or deletes it if it is saved."""
     words = here.words
     known = next((each["name"] for each in saved if each["query"] == query), None)
     if not query or here.merchants or not here.may("labels:write"):
@@ -345,7 +351,7 @@ def _live(here: Visit, query: str) -> dict[str, str]:
 
 
 async def _entity(here: Visit, shared: JsonObject) -> Html:
-    """What is known of the value that the payments share, and the way into a list."""
+    """Show what is known of the shared value, and a form to add it to a list."""
     words, tally = here.words, shared["tally"]
     values = {shared["by"]: shared["value"]} if here.query["by"] in SHARED_FIELDS else {}
     return element(

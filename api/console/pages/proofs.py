@@ -1,4 +1,4 @@
-"""What is proved of a text before it is published, and how it differs from what is live."""
+"""Proofs about a text before it is published, and its differences from the active version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLASSES = {"refuted": "error", "not proved": "warning"}
 
 @post("/console/proofs")
 async def prove(request: Request[Any, Any, Any]) -> Response[str]:
-    """What every payment there can be has in common, or the payment that has not."""
+    """Prove the rule, and show a payment for each claim that doesn't hold."""
     here = await visit(request)
     sent = {"text": rule_text(await read_form(request))}
     try:
@@ -32,7 +32,7 @@ async def prove(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 def prove_button(here: Visit) -> Html:
-    """What comes of it joins the column beside the text."""
+    """A button; its result appears in the column beside the text."""
     return element(
         "button",
         here.words("proofs.start"),
@@ -88,7 +88,9 @@ def _told(here: Visit, proof: JsonObject) -> tuple[Html | str, ...]:
 
 
 def _payment(proof: JsonObject) -> Html:
-    """As a test of the language, with what was and is decided of it; else only that."""
+    """Show the payment as a test block with its decisions; without a test block, only the
+    decisions.
+    """
     decided = [
         f"{each['action'] or 'default'} {each['condition'] or ''}".strip()
         for each in proof["decided"]

@@ -1,5 +1,4 @@
-"""Months in figures that can be printed and filed: each is a count of payments; what denials cost
-and save."""
+"""Monthly figures to print and file, each a count of payments; what denials cost and save."""
 
 from __future__ import annotations
 
@@ -35,25 +34,25 @@ from tollkeeper.api.html import Html, element, join_html
 
 SPAN = "365d"
 MATURE_DAYS = 45
-"""Chargebacks of a payment have mostly come after this many days."""
+"""Most chargebacks of a payment arrive within this many days."""
 DECIDED = ("month", "payments", "money", "denied", "challenged", "challenge_passed", "passed")
 KNOWN = ("month", "fraud", "rate", "fraud_money", "money_rate", "disputes", "dispute_rate")
 TITLES = (*DECIDED, *KNOWN[1:])
-"""What a month is told by, in the file; on the page what was decided and what became known are apart."""
+"""The columns of the file; the page shows decisions and outcomes in separate tables."""
 _EXACT = 2
-"""Shares of fraud go to a hundredth of a percent, as card schemes count."""
+"""Decimals of fraud shares in percent, as card schemes use."""
 _TOP = 8
-"""So many conditions are told of."""
+"""The number of conditions listed."""
 _LATELY = "30d"
 _ALERTS = "100"
-"""So many of the newest alerts tell how soon people looked after them."""
+"""The number of newest alerts from which response times are computed."""
 DISPUTED = tuple(f"chargeback:{verdict}" for verdict in ("fraud", "legitimate", "unsure"))
-"""Every chargeback, whatever it says the payment was."""
+"""All chargebacks, whatever verdict they carry."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongDenials:
-    """Of `known` denials a source knows what they were; `wrong` of them were of people."""
+    """Of `known` denials whose outcome a source knows, the `wrong` ones were of legitimate people."""
 
     source: str
     known: int
@@ -105,12 +104,12 @@ async def report_file(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 def _wanted(here: Visit) -> dict[str, str | None]:
-    """Of whose payments the figures are."""
+    """Return the filter of the figures."""
     return {"since": SPAN, "merchant": here.query.get("merchant")}
 
 
 async def _months(here: Visit) -> list[JsonObject]:
-    """The figures of each month that has payments, with those of its `disputed`, `challenged` and
+    """Return the figures of each month with payments, and those of its `disputed`, `challenged` and
     `frauds`.
     """
     query = {**_wanted(here), "every": "month"}
@@ -131,7 +130,7 @@ async def _months(here: Visit) -> list[JsonObject]:
 def _months_table(
     here: Visit, months: list[JsonObject], titles: tuple[str, ...], caption: str
 ) -> Html:
-    """Some figures of each month, the newest first, with counts leading to their payments."""
+    """Show some figures of each month, newest first, with counts linked to their payments."""
     numeric = tuple(range(1, len(titles)))
     rows = []
     for month in reversed(months):
@@ -150,7 +149,7 @@ def _months_table(
 
 
 async def _merchants(here: Visit) -> list[str]:
-    """Those with the most payments."""
+    """Return the merchants with the most payments."""
     found = await here.client.get("/v1/figures", {"since": SPAN, "by": "merchant"})
     return sorted(each["by"] for each in found["figures"])
 
@@ -168,14 +167,14 @@ def _choose_merchant(here: Visit, merchants: list[str]) -> Html:
 
 
 async def _denied(here: Visit) -> JsonObject | None:
-    """The figures of denied payments, None where there is none."""
+    """Return the figures of denied payments; None if there are none."""
     query = {**_wanted(here), "action": "deny", "money": "true"}
     (found,) = (await here.client.get("/v1/figures", query))["figures"]
     return found if found["tally"]["payments"] else None
 
 
 async def _wrong_denials(here: Visit, denied: JsonObject | None) -> list[WrongDenials]:
-    """What each source knows of how many denials are wrong; those that know nothing are left out."""
+    """Return what each source knows about wrong denials; sources without any are left out."""
     if denied is None:
         return []
     labels = denied["tally"]["labels"]
@@ -191,7 +190,9 @@ async def _wrong_denials(here: Visit, denied: JsonObject | None) -> list[WrongDe
 
 
 async def _came_back(here: Visit) -> WrongDenials:
-    """Denials of rules in force after which the same card or user paid within a week."""
+    """Return the denials of active rules, and after how many the same card or user paid within a
+    week.
+    """
     rules = (await here.client.get("/v1/rules"))["rules"]
     found = await asyncio.gather(
         *(
@@ -209,7 +210,9 @@ async def _came_back(here: Visit) -> WrongDenials:
 def _what_denials_do(
     here: Visit, denied: JsonObject | None, wrong: list[WrongDenials]
 ) -> tuple[Html, ...]:
-    """How many denials are wrong, as the range of what is known, and what the others kept away."""
+    """Show how many denials are wrong, as a range over the sources, and what the other denials
+    prevented.
+    """
     words = here.words
     head = element("h2", words("report.denials"))
     if denied is None or not wrong:
@@ -249,7 +252,7 @@ def _what_denials_do(
 
 
 def _known_link(here: Visit, of: WrongDenials, count: int, label: str) -> Html:
-    """A count of what a source knows, leading to its payments where a search finds them."""
+    """Show a source's count, linked to its payments if they can be searched."""
     if of.source != "reviewed":
         return element("span", number(here, count))
     merchant = here.query.get("merchant")
@@ -258,13 +261,13 @@ def _known_link(here: Visit, of: WrongDenials, count: int, label: str) -> Html:
 
 
 def _amounts(here: Visit, currency: str, denied: str, low: Decimal, high: Decimal) -> str:
-    """What right denials amount to, from the least to the most."""
+    """Return the amount of right denials, from the least to the most."""
     least, most = (money(here, Decimal(denied) * (1 - share), currency) for share in (high, low))
     return least if least == most else f"{least} – {most}"
 
 
 def _links(here: Visit, month: JsonObject) -> dict[str, str]:
-    """The searches that the counts of a month lead to."""
+    """Return the searches that a month's counts link to."""
     span = f"since:{month['start']} until:{month['end']}"
     if merchant := here.query.get("merchant"):
         span += f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
@@ -277,7 +280,7 @@ def _links(here: Visit, month: JsonObject) -> dict[str, str]:
 
 
 def _cells(here: Visit, month: JsonObject) -> dict[str, tuple[str, ...]]:
-    """What each of `TITLES` says of a month; amounts by currency, the largest first."""
+    """Return the cells of a month for each of `TITLES`; amounts by currency, the largest first."""
     tally = month["tally"]
     payments, actions, labels = tally["payments"], tally["actions"], tally["labels"]
     end = read_instant(month["end"])
@@ -310,7 +313,7 @@ def _cells(here: Visit, month: JsonObject) -> dict[str, tuple[str, ...]]:
 
 
 async def _top_conditions(here: Visit) -> Html:
-    """The conditions that decided most of late."""
+    """Show the conditions that decided the most payments recently."""
     query = {**_wanted(here), "since": _LATELY, "by": "condition"}
     figures = (await here.client.get("/v1/figures", query))["figures"]
     met = [each for each in figures if each["by"] != "none" and each["tally"]["payments"]]
@@ -347,7 +350,7 @@ async def _top_conditions(here: Visit) -> Html:
 
 
 async def _at_work(here: Visit) -> Html:
-    """How soon people looked after the newest alerts."""
+    """Show how soon people handled the newest alerts."""
     if "merchant" in here.query:
         return Html("")
     alerts = (await here.client.get("/v1/alerts", {"since": _LATELY, "limit": _ALERTS}))["alerts"]

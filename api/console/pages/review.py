@@ -1,4 +1,4 @@
-"""Payments that a person should judge: one by one, by keyboard."""
+"""Review payments one by one, by keyboard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _WAITING = "action:challenge action:deny label:none since:7d"
-"""What a person has not judged yet, of what was not simply let through."""
+"""The search for payments that need a review: not simply allowed, and without a label."""
 _WAITING_BY_DAY = {
     "action": ("challenge", "deny"),
     "label": "none",
@@ -36,7 +36,7 @@ _WAITING_BY_DAY = {
     "every": "day",
 }
 _MOST = 100
-"""More verdicts of an hour are not told apart."""
+"""Past this many, verdicts of an hour are no longer counted exactly."""
 
 
 @get("/console/review")
@@ -46,7 +46,7 @@ async def review(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/review")
 async def take(request: Request[Any, Any, Any]) -> Response[str]:
-    """Payments that are this person's to judge, and nobody else's, for a while."""
+    """Reserve payments for this person's review."""
     here = await visit(request)
     words = here.words
     query = {"q": _WAITING, "limit": "20"}
@@ -70,7 +70,7 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/review/{id_:str}", status_code=204)
 async def give_verdict(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[None]:
-    """The verdict of a key, empty to take it back: the page shows it already."""
+    """Set the label for a pressed key; empty removes it. The page shows it already."""
     here = await visit(request)
     await judge(here, id_, (await read_form(request))["label"])
     return Response(None, status_code=204, headers=PAGE_HEADERS)

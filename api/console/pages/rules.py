@@ -1,4 +1,4 @@
-"""The rules: which are live, what each condition does, its versions, and the way back."""
+"""Rules: the active versions, what each condition does, older versions, and how to go back."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from tollkeeper.api.html import Html, element, join_html
 
 FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
 SPANS = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("3d", "3 d"))
-"""How long a version may be published for, with a click, and how that is said."""
+"""For how long a version may be published with one click, with the text to show."""
 _VERSIONS_SHOWN = 12
-"""How many versions a rule's page tells of."""
+"""The most versions shown of a rule."""
 _DAY, _TALL = 4, 20
-"""How wide a day is in a trend, with the gap after it, and how tall the most hits of a day are."""
+"""The width of a day in a trend, with the gap after it, and the height of its maximum."""
 
 
 @get("/console/rules")
@@ -90,12 +90,14 @@ async def rules(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 async def _nothing() -> JsonObject:
-    """The figures that somebody has who may read none."""
+    """Return empty figures, for those who may not read any."""
     return {"figures": []}
 
 
 def _decided(here: Visit, month: JsonObject | None) -> tuple[str, ...]:
-    """How many payments a rule decided of late, and of how many it challenged and denied."""
+    """Return how many payments a rule decided recently, and how many of them it challenged and
+    denied.
+    """
     if month is None:
         return ("–",) * 3
     span = f"rule:{month['by']} since:{month['start']} until:{month['end']}"
@@ -135,7 +137,7 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
 
 @post("/console/rules/{name:str}/active")
 async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Make another version the active one."""
+    """Activate another version."""
     here = await visit(request)
     sent = await read_form(request)
     version = sent.whole("version")
@@ -146,7 +148,7 @@ async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
 
 @post("/console/rules/{name:str}/propose")
 async def propose(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Ask another person to make a version the active one."""
+    """Propose a version to another person."""
     here = await visit(request)
     sent = await read_form(request)
     number = await send_proposal(here, name, sent.whole("version"), sent)
@@ -154,7 +156,7 @@ async def propose(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
 
 
 async def send_proposal(here: Visit, name: str, version: int, terms: Form) -> int:
-    """The number of the proposal of a version, with the newest backtest of it that is done."""
+    """Propose a version with its newest finished backtest; return the proposal's number."""
     found = (await here.client.get("/v1/backtests"))["backtests"]
     backtests = [
         each["id"]
@@ -174,7 +176,7 @@ async def send_proposal(here: Visit, name: str, version: int, terms: Form) -> in
 
 @post("/console/rules/{name:str}/shadow")
 async def shadow(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Evaluate a version beside the active one, or end that."""
+    """Start a version as a shadow of the active one, or end that."""
     here = await visit(request)
     sent = await read_form(request)
     version = sent.get("version")
@@ -188,7 +190,7 @@ async def shadow(request: Request[Any, Any, Any], name: FromPath[str]) -> Respon
 
 @post("/console/rules/{name:str}/rollout")
 async def rollout(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Give a version to a share of the payments, or end that."""
+    """Roll a version out to a share of the payments, or end that."""
     here = await visit(request)
     sent = await read_form(request)
     path = f"/v1/rules/{segment(name)}/rollout"
@@ -209,7 +211,7 @@ def rule_address(name: str) -> str:
 
 
 def _text(here: Visit, text: str) -> tuple[Html, ...]:
-    """The text, its tests folded away."""
+    """Show the text, with its tests collapsed."""
     first = FIRST_TEST.search(text)
     at = len(text) if first is None else first.start()
     shown = element("pre", element("code", text[:at].rstrip()), class_="rule", tabindex="0")
@@ -222,7 +224,7 @@ def _text(here: Visit, text: str) -> tuple[Html, ...]:
 
 
 def _trials(here: Visit, rule: JsonObject) -> list[str]:
-    """What is on trial beside what is live."""
+    """Return what is on trial beside the active version."""
     said = []
     if rule["shadow"] is not None:
         said.append(here.words("rules.shadow", version=rule["shadow"]))
@@ -255,7 +257,7 @@ def _head(here: Visit, found: JsonObject) -> Html:
 
 
 def _planned_end(here: Visit, found: JsonObject) -> Html:
-    """When the version that is live gives way, and to what."""
+    """Say when the active version ends, and what follows it."""
     words, former = here.words, found["former"]
     then = words("rule.then_none") if former is None else words("rule.then", version=former)
     return element(
@@ -270,7 +272,7 @@ def _planned_end(here: Visit, found: JsonObject) -> Html:
 
 
 def terms_fields(here: Visit) -> tuple[Html, Html]:
-    """Why a version is published, and for how long."""
+    """Fields for why a version is published, and for how long."""
     spans = [("", here.words("rule.for_good"))]
     spans += [(span, here.words("rule.for_span", span=shown)) for span, shown in SPANS]
     return (
@@ -343,7 +345,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
 
 
 def _overlap(here: Visit, condition: JsonObject) -> Html:
-    """Which later conditions would have caught its hits as well."""
+    """Show which later conditions would have caught its hits as well."""
     also = condition["also_met"]
     if not also["conditions"]:
         return Html("")
@@ -361,7 +363,7 @@ def _precision(here: Visit, precision: JsonObject) -> str:
 
 
 def sparkline(counts: list[int]) -> Html:
-    """Counts by day as little bars; the numbers for those who listen."""
+    """Draw counts by day as small bars, with the numbers for screen readers."""
     most = max(counts, default=0)
     bars = "".join(
         f"M{_DAY * day} {_TALL}v-{max(1, round(_TALL * count / most)) if count else 0.5}h{_DAY - 1}V{_TALL}z"
@@ -419,7 +421,7 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
 
 
 def _examples(here: Visit, examples: list[JsonObject]) -> Html:
-    """Payments that a shadow would have decided otherwise."""
+    """Show payments that a shadow would have decided differently."""
     return join_html(
         *(
             element(
@@ -500,7 +502,7 @@ def _button(action: str, version: int, text: str) -> Html:
 
 
 def publishing_scope(here: Visit) -> str:
-    """What it takes to publish, or to propose it where another person must approve."""
+    """Return the scope needed to publish, or to propose if another person must approve."""
     return "rules:write" if here.four_eyes else "rules:publish"
 
 
@@ -565,7 +567,7 @@ def _rollout_form(here: Visit, found: JsonObject) -> Html:
 
 @get("/console/rules/{name:str}/compare")
 async def compare(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Two versions: what changed in meaning, then in words."""
+    """Compare two versions: in meaning, then in text."""
     here = await visit(request)
     words = here.words
     before, after = here.query["before"], here.query["after"]
@@ -606,7 +608,7 @@ def difference(each: JsonObject) -> Html:
 
 
 def text_diff(before: str, after: str) -> Html:
-    """Line by line: those that went, those that came."""
+    """Return a diff by lines: removed ones and added ones."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return join_html(

@@ -1,4 +1,4 @@
-"""How scores are spread, and what each pair of thresholds would challenge and deny."""
+"""The distribution of scores, and what pairs of thresholds would challenge and deny."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from tollkeeper.api.html import Html, element, join_html
 
 _LABELS = ("fraud", "legitimate", "none")
 _BAND = 10
-"""So many scores are one band, in hundredths; 1.00 is of the last."""
+"""The width of a band in hundredths; a score of 1.00 belongs to the last band."""
 _BEFORE = timedelta(days=28)
-"""What a short time is held against: so long before it."""
+"""A short span is compared with this long before it."""
 _THRESHOLDS = ("challenge", "deny")
 SPANS = ("30d", "90d", "365d")
-"""Times that the page tells of, the usual one first."""
+"""The spans to choose from, the default first."""
 STEPS = tuple(range(50, 100, 5))
-"""Thresholds that the table tells of, in hundredths."""
+"""The thresholds in the table, in hundredths."""
 
 
 @get("/console/score")
@@ -66,7 +66,7 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 def _spans(here: Visit, since: str) -> Html:
-    """Of which time the page tells."""
+    """Links to choose the span."""
     links = (
         element(
             "a",
@@ -80,7 +80,7 @@ def _spans(here: Visit, since: str) -> Html:
 
 
 async def _thresholds_in_force(here: Visit) -> JsonObject:
-    """The account's own; none to those who may not read settings."""
+    """Return the account's thresholds; none for those who may not read settings."""
     if not here.may("settings:read"):
         return {}
     thresholds: JsonObject = (await here.client.get("/v1/account"))["account"]["thresholds"]
@@ -88,7 +88,7 @@ async def _thresholds_in_force(here: Visit) -> JsonObject:
 
 
 def _weigh_form(here: Visit, since: str, in_force: JsonObject) -> Html:
-    """It is asked for: each payment of the time is looked at."""
+    """A form, because evaluating examines each payment of the span."""
     fields = (
         field(
             here.words(f"settings.{name}"),
@@ -116,8 +116,8 @@ def _weigh_form(here: Visit, since: str, in_force: JsonObject) -> Html:
 
 
 async def _weighed(here: Visit, since: str) -> Html:
-    """What pairs of thresholds would have stopped, and cost: those in force, those asked for, and the
-    cheapest; nothing before any are asked for.
+    """Show what pairs of thresholds would have stopped, and cost: the current, the requested, and
+    the cheapest; empty if none were requested.
     """
     words = here.words
     asked = {name: here.query.get(name) for name in _THRESHOLDS}
@@ -194,7 +194,7 @@ def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
 
 
 def _thresholds(here: Visit, buckets: list[JsonObject], since: str, in_force: JsonObject) -> Html:
-    """Each threshold with what it would deny; those in force are marked."""
+    """Show what each threshold would deny; the current ones are marked."""
     every = sum(each["payments"] for each in buckets)
     fraud = sum(_label_count(each, "fraud") for each in buckets)
     rows = []
@@ -234,7 +234,7 @@ def _is(threshold: Any, step: int) -> bool:
 
 
 async def _false_positives(here: Visit) -> Html:
-    """What those say of denials that passed though they are denied; with a link to them."""
+    """Show what held-out payments say about denials, with a link to them."""
     found = (await here.client.get("/v1/figures/holdout"))["false_positives"]
     known = found["people"] + found["frauds"]
     if found["share"] is not None:
@@ -254,7 +254,9 @@ async def _false_positives(here: Visit) -> Html:
 
 
 async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
-    """How the payments from `since` to `until` scored, beside those of the four weeks before."""
+    """Show the scores of the payments from `since` to `until` beside those of the four weeks
+    before.
+    """
     words = here.words
     spans = ((since, until), (since - _BEFORE, since))
     bands, before = await asyncio.gather(*(_bands(here, *span) for span in spans))
@@ -291,7 +293,7 @@ async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
 
 
 async def _bands(here: Visit, since: datetime, until: datetime) -> list[int]:
-    """How many payments scored in each band."""
+    """Return the number of payments in each band."""
     query = {"by": "action", "since": text_of(since), "until": text_of(until)}
     buckets = (await here.client.get("/v1/scores", query))["scores"]
     counts = [int(each["payments"]) for each in buckets]

@@ -1,4 +1,4 @@
-"""The account: thresholds, zone, rates, where notices are sent."""
+"""The account: thresholds, zone, rates, webhooks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tollkeeper.api.html import Html, element, join_html
 
 _THRESHOLDS = ("challenge", "deny")
 _COSTS = (("chargeback", None), ("margin", "1"), ("challenge_lost", "1"))
-"""What wrong decisions cost, and the most that each may be."""
+"""The costs of wrong decisions, with the upper bound of each."""
 _HELD_BY = ("user", "device", "order")
-"""By what it is settled who passes though denied."""
+"""The keys by which held-out payments may be selected."""
 _APPROVALS = ("publish", "thresholds", "lists")
-"""What another person can have to approve."""
+"""The changes for which an account can require approval."""
 
 
 @get("/console/settings")
@@ -96,7 +96,7 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
         "retention_days": _number(sent["retention_days"]),
         "approvals": {name: bool(sent.get(f"approve_{name}")) for name in _APPROVALS},
     }
-    if here.may("lists:read"):  # else the form offers none
+    if here.may("lists:read"):  # otherwise the form offers no lists
         wanted["merchant_lists"] = sorted(map(str, form.getall("merchant_list", [])))
     known = (await here.client.get("/v1/account"))["account"]
     changed = {name: value for name, value in wanted.items() if value != known[name]}
@@ -113,13 +113,13 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 def _approval_settings(approvals: JsonObject) -> set[str]:
-    """The settings that another person must approve."""
+    """Return the settings whose change needs another person's approval."""
     guarded = {"thresholds", "holdout"} if approvals["thresholds"] else set()
     return guarded | {"approvals"} if any(approvals.values()) else guarded
 
 
 def _number(text: str) -> Any:
-    """A number as it was typed; text that is none goes on, for the interface to refuse."""
+    """Return a typed number; a text that isn't one is passed on, and the interface refuses it."""
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -129,7 +129,7 @@ def _number(text: str) -> Any:
 
 def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html:
     words = here.words
-    # Thresholds that were weighed on the page of scores come along.
+    # Thresholds chosen on the page of scores are filled in.
     thresholds = {
         name: here.query.get(name, str(account["thresholds"][name])) for name in _THRESHOLDS
     }
@@ -195,7 +195,7 @@ def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html
 
 
 def _part(here: Visit, name: str, *fields: Html) -> Html:
-    """Settings that belong together, with what they are for."""
+    """A group of settings, with its explanation."""
     return element(
         "fieldset",
         element("legend", here.words(f"settings.part_{name}")),
@@ -205,7 +205,7 @@ def _part(here: Visit, name: str, *fields: Html) -> Html:
 
 
 def _amount(here: Visit, name: str, value: str, most: str | None, step: str = "0.01") -> Html:
-    """A field of a number, 0 or more."""
+    """A field for a number of 0 or more."""
     control = element("input", type="number", name=name, step=step, min="0", max=most, value=value)
     return field(here.words(f"settings.{name}"), control)
 
@@ -216,7 +216,7 @@ def _choice(name: str, value: str, said: str, chosen: object) -> Html:
 
 
 def _settings_text(here: Visit, account: JsonObject) -> Html:
-    """The settings, for those who may not change them."""
+    """Show the settings to those who may not change them."""
     values = (
         ("challenge", account["thresholds"]["challenge"]),
         ("deny", account["thresholds"]["deny"]),

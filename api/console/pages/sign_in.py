@@ -1,4 +1,4 @@
-"""Signing in, by a link that works once or by a key, and out."""
+"""Sign in, with a one-time link or a key, and sign out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def sign_in(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post(SIGN_IN)
 async def start_session(request: Request[Any, Any, Any]) -> Response[str]:
-    """A session for the key or the link's code that was sent."""
+    """Start a session with the key or link code that was sent."""
     sent = await read_form(request)
     held = {name: sent[name] for name in ("key", "code") if sent.get(name)}
     back = sent.get("back")
@@ -49,7 +49,7 @@ async def start_session(request: Request[Any, Any, Any]) -> Response[str]:
 
 @get("/console/sign-in/with/{account:str}")
 async def go_to_provider(request: Request[Any, Any, Any], account: FromPath[str]) -> Response[str]:
-    """A link and no form: a form may lead to the console alone."""
+    """Redirect to a provider, from a link: forms may only lead to the console."""
     client = public_client(request, "")
     try:
         body = {"sign_in": {"account": account}}
@@ -63,7 +63,7 @@ async def go_to_provider(request: Request[Any, Any, Any], account: FromPath[str]
 
 @get("/console/sign-in/openid")
 async def come_from_provider(request: Request[Any, Any, Any]) -> Response[str]:
-    """Where a provider sends people back to, with a code for a session."""
+    """Start a session when a provider sends a person back with a code."""
     query = request.query_params
     held = {
         "attempt": request.cookies.get(ATTEMPT_COOKIE, ""),
@@ -85,7 +85,7 @@ async def come_from_provider(request: Request[Any, Any, Any]) -> Response[str]:
 @post("/console/sign-out")
 async def end_session(request: Request[Any, Any, Any]) -> Response[str]:
     client = public_client(request, request.cookies.get(COOKIE, ""))
-    with suppress(RefusalError):  # a session that is over already
+    with suppress(RefusalError):  # the session has ended already
         await client.send("DELETE", "/v1/session")
     answer = go_to(SIGN_IN)
     answer.cookies.append(session_cookie(""))

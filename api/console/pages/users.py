@@ -1,4 +1,4 @@
-"""Who may sign in, as what; and a link that lets a person in once."""
+"""Users and their roles, and one-time links to sign in."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ async def users(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post(USERS)
 async def change_user(request: Request[Any, Any, Any]) -> Response[str]:
-    """Let a person in with a role, or give them another."""
+    """Add a user, or change their role."""
     here = await visit(request)
     sent = await read_form(request)
     name = sent["name"].strip()
     user: dict[str, Any] = {"role": sent["role"]}
-    # As they were where none is named.
+    # If no merchants are named, they stay as they were.
     if merchants := sent.get("merchants").replace(",", " ").split():
         user["merchants"] = merchants
     await here.client.send("PUT", _path(name), body={"user": user})
@@ -57,7 +57,7 @@ async def remove_user(request: Request[Any, Any, Any], name: FromPath[str]) -> R
 
 @post("/console/settings/users/{name:str}/link")
 async def give_link(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """The link is shown on the page that answers, and on no other."""
+    """Make a link; it is shown only on the page that answers."""
     here = await visit(request)
     link = (await here.client.send("POST", f"{_path(name)}/links"))["link"]
     scheme = request.headers.get("x-forwarded-proto", request.url.scheme)

@@ -1,4 +1,4 @@
-"""How much waits for somebody, for the links of the menu."""
+"""How many items wait, for the menu's links."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tollkeeper.api.console.page import COUNTED_PAGES
 from tollkeeper.api.console.visit import visit
 
 _MOST = 99
-"""More than so many are not told apart."""
+"""Larger counts are shown as more than this."""
 
 
 @get("/console/waiting/{name:str}")
 async def waiting(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Open alerts, or open proposals; nothing where none is."""
+    """Show the number of open alerts or proposals; nothing if there are none."""
     here = await visit(request)
     if name not in COUNTED_PAGES:
         raise NotFoundException

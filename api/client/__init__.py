@@ -1,1 +1,1 @@
-"""What `tollkeeper.client` is made of."""
+"""The parts of `tollkeeper.client`."""

@@ -1,4 +1,4 @@
-"""The two clients: one waits for each answer, one is awaited."""
+"""The two clients, synchronous and asynchronous."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ ATTEMPTS: Final = 3
 
 
 class Tollkeeper:
-    """Speaks for one key to the service at `url`, such as `http://127.0.0.1:8000`.
+    """Calls the service at `url`, such as `http://127.0.0.1:8000`, with one key.
 
-    A request is sent up to `attempts` times while no answer settles it, and never so that it counts
-    twice. Every method raises `RequestError` for a request that is wrong and `UnansweredError` when
-    no answer came. One client serves many threads; `transport` is httpx's.
+    A request is sent up to `attempts` times until it is answered conclusively, and never repeated
+    if it could take effect twice. Every method raises `RequestError` if the service refuses the
+    request and `UnansweredError` if there is no conclusive answer. A client may be used by many
+    threads; `transport` is httpx's.
     """
 
     def __init__(
@@ -48,22 +49,22 @@ class Tollkeeper:
     def create_payment(
         self, payment: Mapping[str, Any], idempotency_key: str | None = None
     ) -> PaymentResult:
-        """Create a payment and have it analysed; `payment` is the member of that name in the body."""
+        """Create a payment and have it analysed; `payment` is the body's member of that name."""
         return self._send(calls.creation_call(payment, idempotency_key)).payment
 
     def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> UpdateResult:
-        """Tell a payment's final status, and what else became known."""
+        """Report a payment's final status, and other new data."""
         return self._send(calls.update_call(payment_id, update)).payment
 
     def submit_event(
         self, event: Mapping[str, Any], idempotency_key: str | None = None
     ) -> dict[str, Any]:
-        """Submit an event; the answer's `event` with its metrics and alerts."""
+        """Submit an event; returns the answer's `event` with its metrics and alerts."""
         submitted: dict[str, Any] = self._send(calls.event_call(event, idempotency_key))["event"]
         return submitted
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Any other operation of the interface: `call("GET", "/lists")`."""
+        """Call any other operation of the interface: `call("GET", "/lists")`."""
         return self._send(calls.any_call(method, path, body))
 
     def close(self) -> None:
@@ -99,7 +100,7 @@ class Tollkeeper:
 
 
 class AsyncTollkeeper:
-    """`Tollkeeper`, for a program that awaits."""
+    """An asynchronous `Tollkeeper`."""
 
     def __init__(
         self,
@@ -121,23 +122,23 @@ class AsyncTollkeeper:
     async def create_payment(
         self, payment: Mapping[str, Any], idempotency_key: str | None = None
     ) -> PaymentResult:
-        """Create a payment and have it analysed; `payment` is the member of that name in the body."""
+        """Create a payment and have it analysed; `payment` is the body's member of that name."""
         return (await self._send(calls.creation_call(payment, idempotency_key))).payment
 
     async def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> UpdateResult:
-        """Tell a payment's final status, and what else became known."""
+        """Report a payment's final status, and other new data."""
         return (await self._send(calls.update_call(payment_id, update))).payment
 
     async def submit_event(
         self, event: Mapping[str, Any], idempotency_key: str | None = None
     ) -> dict[str, Any]:
-        """Submit an event; the answer's `event` with its metrics and alerts."""
+        """Submit an event; returns the answer's `event` with its metrics and alerts."""
         answer = await self._send(calls.event_call(event, idempotency_key))
         submitted: dict[str, Any] = answer["event"]
         return submitted
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Any other operation of the interface: `call("GET", "/lists")`."""
+        """Call any other operation of the interface: `call("GET", "/lists")`."""
         return await self._send(calls.any_call(method, path, body))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What is sent and how an answer is taken, the same for both clients; nothing here waits or sends."""
+"""Requests and the interpretation of answers, shared by both clients; without any input or output."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ T = TypeVar("T")
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 _NOT_DONE: Final = frozenset((429, 503))
-"""Statuses that say that nothing was done: any request may be sent again."""
+"""Statuses that mean that nothing was done: any request may be repeated."""
 _UNKNOWN: Final = frozenset((408, 500, 502, 504))
-"""Statuses after which only a repeatable request may be sent again."""
+"""Statuses after which only an idempotent request may be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCall(Generic[T]):
-    """One request with the type of its answer; a `repeatable` one does nothing when sent twice."""
+    """One request and the type of its answer; if `repeatable`, sending it twice has no further
+    effect.
+    """
 
     method: str
     path: str
@@ -40,7 +42,7 @@ class ClientCall(Generic[T]):
 
 
 class RequestError(Exception):
-    """The service answered that the request is wrong: sent again as it is, it gets the same.
+    """The service refused the request; repeating it unchanged gets the same answer.
 
     `errors` are the items of the answer, each with `field`, `type` and `message`.
     """
@@ -54,36 +56,38 @@ class RequestError(Exception):
 
 
 class UnansweredError(Exception):
-    """No answer came that settles the request, however often it was sent."""
+    """No attempt got a conclusive answer."""
 
 
 def creation_call(
     payment: Mapping[str, Any], idempotency_key: str | None
 ) -> ClientCall[PaymentCreated]:
-    """The creation of a payment; without a key it gets one, so that it may be sent again."""
+    """Return the request that creates a payment; without an idempotency key, one is generated so
+    that it can be repeated.
+    """
     headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
     return ClientCall("POST", "/payments", PaymentCreated, {"payment": payment}, headers)
 
 
 def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[PaymentUpdated]:
-    """A payment's final status, and what else became known of it."""
+    """Return the request that reports a payment's final status."""
     path = f"/payments/{quote(payment_id, safe='')}"
     return ClientCall("PATCH", path, PaymentUpdated, {"payment": update})
 
 
 def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientCall[dict[str, Any]]:
-    """An event of a type that the account has; without a key it gets one."""
+    """Return the request that submits an event; without an idempotency key, one is generated."""
     headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
     return ClientCall("POST", "/events", dict[str, Any], {"event": event}, headers)
 
 
 def any_call(method: str, path: str, body: Any) -> ClientCall[Any]:
-    """Any other operation, under its path below `/v1`."""
+    """Return the request for any other operation, by its path below `/v1`."""
     return ClientCall(method, path, Any, body, repeatable=method in ("GET", "PUT", "DELETE"))
 
 
 def read_answer(call: ClientCall[T], answer: httpx.Response) -> T:
-    """What a good answer says. Raises `RequestError` for another."""
+    """Decode a successful answer. Raises `RequestError` for any other."""
     if answer.is_success:
         return msgspec.json.decode(answer.content, type=call.answer)
     try:
@@ -96,9 +100,9 @@ def read_answer(call: ClientCall[T], answer: httpx.Response) -> T:
 def pause_before_next(
     call: ClientCall[Any], attempt: int, answer: httpx.Response | None
 ) -> float | None:
-    """Seconds to wait before the request is sent again, None when it must not be.
+    """Return the seconds to wait before the next attempt; None if there must be none.
 
-    `attempt` counts from 0; `answer` is None where the connection failed.
+    `attempt` counts from 0; `answer` is None if the connection failed.
     """
     status = None if answer is None else answer.status_code
     if status not in _NOT_DONE and not (call.repeatable and (status is None or status in _UNKNOWN)):

@@ -1,4 +1,4 @@
-"""What a webhook was sent: its signature checked, its body read (docs/events.md, "Webhooks")."""
+"""Webhook deliveries: check the signature, decode the body (docs/events.md, "Webhooks")."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOLERANCE_S: Final = 300
 
 
 class SignatureError(Exception):
-    """The body was not sent by the service, or not lately."""
+    """The service didn't send the body, or not recently."""
 
 
 def read_webhook(
@@ -25,7 +25,7 @@ def read_webhook(
     tolerance: float = TOLERANCE_S,
     now: float | None = None,
 ) -> dict[str, Any]:
-    """The body as JSON once one of `secrets` signed it, at most `tolerance` seconds ago.
+    """Return the body as JSON if one of `secrets` signed it, at most `tolerance` seconds ago.
 
     `signature` is the header `Toll-Signature`; `now` in seconds since the epoch. Raises
     `SignatureError`.

@@ -1,7 +1,7 @@
-"""The tools that an assistant is given over a folder of rules (Model Context Protocol).
+"""The tools offered to an assistant over a folder of rules (Model Context Protocol).
 
-Each runs `toll` on the folder and answers its JSON. Nothing is written, and a service's data is
-only read.
+Each runs `toll` on the folder and returns its JSON. Nothing is written; a service's data is only
+read.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ what the backtest says. `fields` tells all that a rule can name. Publishing is a
 
 
 def build_tools(folder: Path, data: JournalSource) -> MCPServer:
-    """The server of the tools; `data` is the data folder of a service on this machine, if any."""
+    """Return a server with the tools; `data` is the data folder of a service on this machine, if
+    any.
+    """
     folder = folder.resolve()
     server = MCPServer("toll", instructions=INSTRUCTIONS)
 
     def inside(file: str) -> str:
-        """The file as a path from the folder, for it alone is looked at."""
+        """Return the file's path relative to the folder; files outside it aren't read."""
         path = (folder / file).resolve()
         if folder not in path.parents or not path.is_file():
             raise ToolError(f"there is no file {file} in the folder")
@@ -48,9 +50,10 @@ def build_tools(folder: Path, data: JournalSource) -> MCPServer:
 
     @server.tool()
     async def check(file: str | None = None, text: str | None = None) -> list[dict[str, Any]]:
-        """What is wrong with a rule file of the folder, or with a drafted text among its files.
+        """Check a rule file of the folder, or a drafted text among its files.
 
-        Each finding has its code, place, message, help and fixes as edits. Nothing found: no error.
+        Each finding has its code, place, message, help and fixes as edits. An empty list means no
+        findings.
         """
         if (file is None) == (text is None):
             raise ToolError("give either a file or a text")
@@ -62,13 +65,13 @@ def build_tools(folder: Path, data: JournalSource) -> MCPServer:
 
     @server.tool()
     async def fields(pattern: str = "") -> list[dict[str, Any]]:
-        """The fields, functions, aggregates and shipped velocities whose names hold a pattern."""
+        """The fields, functions, aggregates and shipped velocities whose names contain a pattern."""
         found: list[dict[str, Any]] = await answer("fields", "--json", "--", pattern)
         return found
 
     @server.tool()
     async def test(file: str) -> dict[str, Any]:
-        """The outcome of each test of a rule file, why one failed, and what none of them saw."""
+        """The result of each test of a rule file, why it failed, and what no test covered."""
         run: dict[str, Any] = await answer("test", "--json", "--", inside(file))
         return run
 
@@ -83,8 +86,8 @@ def build_tools(folder: Path, data: JournalSource) -> MCPServer:
     async def backtest(
         file: str, account: str | None = None, history: str | None = None, since: str | None = None
     ) -> dict[str, Any]:
-        """What a rule file would have decided otherwise over an account's stored payments, or over
-        a history file of the folder; `since` is such as `30d` or a day.
+        """What a rule file would have decided differently over an account's stored payments, or
+        over a history file of the folder; `since` is a span such as `30d` or a day.
         """
         if (account is None) == (history is None):
             raise ToolError("give either an account or a history file")

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: to be read by people who write no rules."""
+"""A backtest's report as one self-contained HTML page, for people who write no rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNKNOWN = "#7a7f87"
 BAR = 420
 """The longest bar, in pixels."""
 SHOWN = 15
-"""How many merchants and changes are drawn; the rest is in the JSON."""
+"""The most merchants and changes shown; the JSON has all."""
 
 AMOUNT = '<th class="number">payments<th class="number">amount'
 
@@ -50,7 +50,7 @@ svg text { font: 13px system-ui, sans-serif; fill: var(--ink) }
 
 
 def backtest_page(report: Report) -> str:
-    """The report as HTML."""
+    """Return the report as HTML."""
     title = f"Backtest of {report.candidate}"
     against = (
         "against what was decided then"
@@ -114,7 +114,7 @@ def _figure(number: str, label: str, below: str) -> str:
 
 
 def _section(title: str, content: Iterable[str], lead: str = "") -> Iterator[str]:
-    """Nothing at all when there is no content."""
+    """Yield a section; nothing if it has no content."""
     lines = list(content)
     if lines:
         yield f"<h2>{escape(title)}</h2>"
@@ -124,7 +124,7 @@ def _section(title: str, content: Iterable[str], lead: str = "") -> Iterator[str
 
 
 def _actions(report: Report) -> Iterator[str]:
-    """Of payments with a recorded decision; of all of them when none has one."""
+    """Yield the actions of payments with a recorded decision; of all payments if none has one."""
     compared = bool(report.compared.payments)
     moved = [each for each in report.actions if (each.was != UNRECORDED) == compared]
     rows = []
@@ -220,7 +220,7 @@ def _moved_row(moved: MovesBetweenActions) -> str:
 
 
 def _bars(rows: Sequence[tuple[str, int, int, str]], compared: bool) -> str:
-    """Two bars a row: how many there were, pale, when that is known, and how many there would be."""
+    """Yield two bars a row: the former number, pale, if it is known, and the new one."""
     most = max((max(was, now) for _, was, now, _ in rows), default=0) or 1
     drawn = []
     tall = 46 if compared else 30

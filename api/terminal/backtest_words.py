@@ -1,4 +1,4 @@
-"""A report in words: for a terminal, a page, a pull request."""
+"""A backtest's report in words: for a terminal, a page, a pull request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_ACTION = "no recommendation"
 
 
 def summary(report: Report) -> list[str]:
-    """The report in a few lines of Markdown, for a pull request."""
+    """Return the report as a few lines of Markdown, for a pull request."""
     head, words = headline(report)
     lines = [f"**{report.candidate}** over {head}: **{words}**"]
     if report.changes:
@@ -38,7 +38,7 @@ def summary(report: Report) -> list[str]:
 
 
 def headline(report: Report) -> tuple[str, str]:
-    """How many payments there are and of when, and in a few words what comes of them."""
+    """Return the number of payments and their days, and the result in a few words."""
     total, compared = report.payments.payments, report.compared.payments
     payments = f"{count_payments(total)} {days(report)}"
     if not total:
@@ -51,19 +51,19 @@ def headline(report: Report) -> tuple[str, str]:
 
 
 def days(report: Report) -> str:
-    """`from 2026-03-02 to 2026-03-04`, `of 2026-03-02`."""
+    """Return `from 2026-03-02 to 2026-03-04` or `of 2026-03-02`."""
     first, last = report.since[:10], report.until[:10]
     return f"of {first}" if first == last else f"from {first} to {last}"
 
 
 def result_text(result: ReportedOutcome) -> str:
-    """`deny by card_testing`."""
+    """Return `deny by card_testing`."""
     action = result.action or NO_ACTION
     return action if result.condition is None else f"{action} by {result.condition}"
 
 
 def amounts_text(amounts: Mapping[str, str]) -> str:
-    """`12,400.00 BRL, 310.50 USD`."""
+    """Return `12,400.00 BRL, 310.50 USD`."""
     return ", ".join(f"{_thousands(text)} {currency}" for currency, text in amounts.items())
 
 

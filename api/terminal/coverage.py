@@ -1,4 +1,4 @@
-"""Coverage for a person in a terminal, for a program (JSON), and as a page with coloured rules."""
+"""Coverage as text for a terminal, as JSON, and as an HTML page with coloured rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {"met": "never met", "refused": "never refused", "mattered": "never mat
 
 
 def as_text(covered: Sequence[FileCoverage]) -> str:
-    """Each file with its share, and a line for everything that was not seen."""
+    """Return each file's share, and a line for everything that wasn't covered."""
     lines = []
     for each in covered:
         if each.goals:
@@ -26,12 +26,12 @@ def as_text(covered: Sequence[FileCoverage]) -> str:
 
 
 def as_json(covered: Sequence[FileCoverage]) -> str:
-    """`as_data`, as a file has it."""
+    """Return `as_data` as the text of a JSON file."""
     return json.dumps(as_data(covered), indent=2) + "\n"
 
 
 def as_data(covered: Sequence[FileCoverage]) -> dict[str, Any]:
-    """The shares in percent; lines and characters count from 1."""
+    """Return the shares in percent; lines and characters count from 1."""
     files = []
     for each in covered:
         source = Source.of(each.name, each.file.text)
@@ -61,7 +61,7 @@ def as_data(covered: Sequence[FileCoverage]) -> dict[str, Any]:
 
 
 def as_html(covered: Sequence[FileCoverage]) -> str:
-    """A page that stands alone; what was not seen is marked and says why when pointed at."""
+    """Return a self-contained page; uncovered parts are marked, with the reason as tooltip."""
     sections = "".join(_section(each) for each in covered if each.goals)
     return _PAGE.replace("{percent}", f"{percent(covered):.1f}").replace("{sections}", sections)
 
@@ -82,7 +82,7 @@ def _section(covered: FileCoverage) -> str:
 
 
 def _colour_text(covered: FileCoverage) -> str:
-    """The text with a mark around each part that was to be seen, inner ones within outer ones."""
+    """Mark each coverable part of the text, inner ones inside outer ones."""
     text = covered.file.text
     missed: dict[Span, list[str]] = {goal.span: [] for goal in covered.goals}
     for goal in covered.missed:

@@ -1,4 +1,4 @@
-"""Lines for a terminal of what the service answers."""
+"""Decisions as lines on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tollkeeper.api.terminal.explanation import ACTION_STYLES
 
 
 def demo_lines(news: DemoAccess | Sample) -> Iterator[Text]:
-    """How to try the demo, once it answers; then a line for each sample payment."""
+    """Say how to try the demo once it is ready; then one line per sample payment."""
     if isinstance(news, Sample):
         yield _sample_line(news)
         return
@@ -37,7 +37,7 @@ def _sample_line(sample: Sample) -> Text:
 
 
 def decision_table(items: Iterable[Mapping[str, Any]]) -> Table:
-    """Items of `GET /decisions` or `GET /payments`."""
+    """Return a table of items of `GET /decisions` or `GET /payments`."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("arrived", "action", "score", "amount", "", "payment", "rule", "condition"):
         is_number = title in ("score", "amount")

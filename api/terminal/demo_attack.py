@@ -1,4 +1,4 @@
-"""By what the demo's attack is seen, and by what it is stopped."""
+"""The parts of the demo that detect its attack and stop it."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ _FIRST_CONDITION = "  condition trusted "
 
 
 def with_blocks(rule: str) -> str:
-    """The text of the starter rule, which asks first whether a payment is of a contained attack."""
+    """Return the starter rule with a first condition that denies contained attacks."""
     return rule.replace(_FIRST_CONDITION, _BLOCKS + _FIRST_CONDITION, 1)

@@ -1,4 +1,4 @@
-"""A throwaway service that shows what it decides about made-up traffic."""
+"""A throwaway service that shows its decisions on generated traffic."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ ATTACK_PAUSE_S = 0.75
 SEED = 7
 CHARGEBACK = "chargeback"
 UNDISPUTED = 5
-"""So many frauds that were paid are not yet charged back: the bank hears of each later."""
-# An evening's traffic of a small shop; it lies in the past, as it must. BINs are guessed beside it.
+"""The number of paid frauds without a chargeback so far: the bank reports them later."""
+# An evening's traffic of a small shop, placed in the past. Besides it, an attack guesses card
+# numbers.
 EVENING = replace(
     ONE_DAY.scaled(0.03),
     hours=3,
@@ -88,7 +89,7 @@ SAMPLE: dict[str, Any] = {
 
 
 class DemoAccess(NamedTuple):
-    """Where the service answers, a key that it takes, and a link that signs in to its console once."""
+    """Where the service listens, a valid key, and a link that signs in to its console once."""
 
     url: str
     key: str
@@ -103,7 +104,9 @@ class Sample(NamedTuple):
 
 
 def demo(port: int, show: Callable[[DemoAccess | Sample], None]) -> None:
-    """Serve on `port` until SIGINT or SIGTERM; `show` is given how to reach it, and each decision."""
+    """Serve on `port` until SIGINT or SIGTERM; `show` is called with how to reach it, and with each
+    decision.
+    """
     with (
         TemporaryDirectory(prefix="toll-demo-") as name,
         Path(name, "log").open("w") as log,
@@ -141,8 +144,8 @@ async def _serve(
 
 
 async def _furnish(engine: Engine) -> str:
-    """The account with the shipped rules in force, its own edit of one and a further one on trial,
-    and a monitor; its key.
+    """Make an account with the shipped rules active, one of them edited and with a further version
+    as its shadow, and with a monitor; return its key.
     """
     await _perform(engine, CreateAccount(DEMO_ACCOUNT))
     for path in sorted(SHIPPED.glob("*.rule")):
@@ -172,7 +175,7 @@ async def _perform(engine: Engine, verb: Verb) -> Effect:
 async def _shopping(
     server: uvicorn.Server, access: DemoAccess, show: Callable[[DemoAccess | Sample], None]
 ) -> AsyncIterator[None]:
-    """Sample payments over HTTP, beside the server, from when it answers."""
+    """Send sample payments over HTTP while the context lasts."""
     shopping = asyncio.create_task(_shop(server, access, show))
     try:
         yield
@@ -213,7 +216,7 @@ async def _evening(client: httpx.AsyncClient, show: Callable[[DemoAccess | Sampl
 
 
 async def _attack(client: httpx.AsyncClient, show: Callable[[DemoAccess | Sample], None]) -> None:
-    """Card numbers are guessed now; the issuer is asked about no payment that is denied."""
+    """Guess card numbers; denied payments don't reach the issuer."""
     await asyncio.sleep(ATTACK_DELAY_S)
     for item, answered in guess_cards():
         action = await _report(client, item, show)
@@ -230,7 +233,7 @@ def _chargeback(payment_id: str) -> dict[str, Any]:
 async def _report(
     client: httpx.AsyncClient, item: TrafficItem, show: Callable[[DemoAccess | Sample], None]
 ) -> str | None:
-    """The action that was decided, None where the payment was not taken."""
+    """Send an item; return the action, None if the payment was refused."""
     analyze = {"bot_behaviour": True, "rule": {"name": DEMO_RULE}}
     body = {"payment": {**item.body["payment"], "analyze": analyze}}
     answer = await client.post("/payments", json=body)
@@ -243,7 +246,7 @@ async def _report(
 
 
 def curl_line(access: DemoAccess) -> str:
-    """A command that works when pasted."""
+    """Return a command that works when pasted."""
     return (
         f"curl -s {access.url}/payments -H 'Authorization: Bearer {access.key}' "
         f"-H 'Content-Type: application/json' -d '{json.dumps(SAMPLE)}'"

@@ -1,4 +1,4 @@
-"""What the demo tries as a shadow: whether a challenge would do where cards come from one address."""
+"""The demo's shadow version: would a challenge suffice for many cards from one address?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TESTED = """  test "the seventh card from one address is refused"
 
 
 def with_a_challenge(rule: str) -> str:
-    """The text of the starter rule, whose condition `card_list` challenges; its test says so too."""
+    """Return the starter rule with `challenge` as the action of `card_list`, and in its test."""
     tested = _TESTED.replace("refused", "challenged").replace("deny", "challenge")
     challenged = _DENIED.replace("deny", "challenge")
     return rule.replace(_DENIED, challenged, 1).replace(_TESTED, tested, 1)

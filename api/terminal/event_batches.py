@@ -1,4 +1,4 @@
-"""Events from a file to a running service, in batches as large as it takes."""
+"""Send events from a file to a running service, in the largest batches that it accepts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PATIENCE_S = 60.0
 
 
 class SubmittedEvent(NamedTuple):
-    """`line` is the event's in the file, from 1; `errors` are empty for one that was kept."""
+    """`line` is the event's line in the file, from 1; `errors` is empty if the event was stored."""
 
     line: int
     errors: list[dict[str, Any]]
 
 
 def batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
-    """The lines, numbered, blank ones left out, as many at a time as one request may hold."""
+    """Yield numbered lines without blank ones, in groups of the size of a request."""
     batch: list[tuple[int, bytes]] = []
     size = _ENVELOPE_BYTES
     for number, line in enumerate(lines, start=1):
@@ -41,9 +41,9 @@ def batches(lines: Iterable[bytes]) -> Iterator[list[tuple[int, bytes]]]:
 
 
 def _one_line(line: bytes) -> bytes:
-    """The event as one JSON value, of a line of a history the event in it.
+    """Return the event as one JSON value; from a line of a history, the event in it.
 
-    A line that is no JSON becomes a text, which is refused by itself.
+    A line that isn't JSON becomes a JSON string, so that only this event is refused.
     """
     text = line.strip()
     try:
@@ -55,7 +55,9 @@ def _one_line(line: bytes) -> bytes:
 
 
 def send_events(url: str, key: str, lines: Iterable[bytes]) -> Iterator[SubmittedEvent]:
-    """What became of each event, in order. Raises `httpx.HTTPError` when no answer can be had."""
+    """Send the events and yield each one's result, in order. Raises `httpx.HTTPError` if there is
+    no answer.
+    """
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     with httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_S) as client:
         for batch in batches(lines):

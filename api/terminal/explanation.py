@@ -1,4 +1,4 @@
-"""An explanation on a terminal: the reason first, with the records that its values count."""
+"""An explanation on a terminal: the reason first, then the records that its values count."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN_CONTRIBUTION = 0.005
 
 
 def reason_line(found: Explanation) -> Text:
-    """The action, the condition that gave it, and the score: `deny by large, score 0.91`."""
+    """Return the action, its condition and the score: `deny by large, score 0.91`."""
     decision = found.decision
     if decision.score is None:
         return Text("no analysis was asked for")
@@ -39,7 +39,7 @@ def reason_line(found: Explanation) -> Text:
 
 
 def payment_line(found: Explanation) -> Text:
-    """The stored payment, and the versions that decided about it."""
+    """Return the stored payment, and the versions that decided it."""
     decision = found.decision
     said = [f"payment {found.payment}", f"arrived {show_instant(found.arrived)}"]
     if decision.rule is not None:
@@ -51,10 +51,10 @@ def payment_line(found: Explanation) -> Text:
 
 
 def explanation_lines(found: Explanation) -> Iterator[Text]:
-    """What decided where no condition did, the rule from the reason on, then the scorecard.
+    """Return the lines: the reason, the rule, then the scorecard.
 
-    Signals that add nothing are named in one line; of conditions that were not met, but for the
-    nearest, only what they read is shown. JSON has every part.
+    Signals that add nothing share one line. Of conditions that weren't met, other than the nearest,
+    only the values that they read are shown. JSON has everything.
     """
     yield from _default_lines(found)
     if found.rule is not None:
@@ -147,7 +147,7 @@ def _let_lines(
 
 
 def _lets_read(parts: Sequence[ExplainedPart], lets: Sequence[ExplainedLet]) -> list[ExplainedLet]:
-    """The lets that the parts read, themselves or through others, in the order of the file."""
+    """Return the lets that the parts read, directly or through other lets, in file order."""
     read = {text for part in parts for text in _texts(part)}
     found = []
     for let in reversed(lets):
@@ -166,7 +166,7 @@ def _texts(part: ExplainedPart) -> Iterator[str]:
 def _part_lines(
     part: ExplainedPart, depth: int, histories: Iterable[ExplainedHistory]
 ) -> Iterator[Text]:
-    """The part, then its own parts a step deeper; what it reads directly stands on its line."""
+    """Yield the part, then its own parts indented; values that it reads directly are on its line."""
     line = _is(part.text, part.value, depth)
     counted = [each for each in histories if (each.text, each.value) == (part.text, part.value)]
     if part.parts and not any(each.parts for each in part.parts):

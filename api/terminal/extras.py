@@ -10,7 +10,7 @@ from tollkeeper.api.terminal.output import refuse
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Around imports that the extra `name` brings; says what to install, and exits 1, without it."""
+    """Guard the imports of the extra `name`: if it is missing, say what to install and exit with 1."""
     try:
         yield
     except ModuleNotFoundError as missing:

@@ -1,4 +1,4 @@
-"""How a command meets a data folder: it reads it, or has a verb performed on it."""
+"""Access of commands to a data folder: read it, or perform a verb on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 def perform(
     data: JournalSource, verb: Verb, progress: Callable[[float], None] = unwatched
 ) -> Effect:
-    """The verb's effect on the data folder; says why and exits 1 when it is refused."""
+    """Perform the verb on the data folder; if it is refused, print why and exit with 1."""
     from tollkeeper.engine.publish.queue import perform_in
 
     with refusals():
@@ -36,7 +36,7 @@ def perform(
 
 
 def author() -> str:
-    """Who makes the command's change, as the audit shows it: `--author`, else the user."""
+    """Return the author for the audit log: `--author`, else the user."""
     context = click.get_current_context()
     assert context is not None
     named = (context.meta.get(AUTHOR) or "").strip()
@@ -47,7 +47,7 @@ def author() -> str:
 
 
 def read_data(data: JournalSource, ask: Callable[[Picture], Awaitable[T]]) -> T:
-    """What a command reads of the data folder; says why and exits 1 when it can't."""
+    """Read from the data folder; if that fails, print why and exit with 1."""
     from tollkeeper.engine.read_folder import read_folder
 
     with refusals():
@@ -64,7 +64,7 @@ def read_account(data: JournalSource, name: str) -> Account:
 
 
 def journal_of(data: JournalSource, account: str | None) -> JournalSource:
-    """The journal with the account; the first where none is named."""
+    """Return the journal with the account; the first one if no account is given."""
     from tollkeeper.engine.journal.source import home_of
 
     with refusals():
@@ -72,22 +72,23 @@ def journal_of(data: JournalSource, account: str | None) -> JournalSource:
 
 
 def thresholds_of(data: JournalSource, account: str | None) -> Thresholds:
-    """The account's, or the usual ones where none is named."""
+    """Return the account's thresholds; the defaults if no account is given."""
     from tollkeeper.engine.registry.changes import Thresholds
 
     return Thresholds() if account is None else read_account(data, account).settings.thresholds
 
 
 def data_folder(data: JournalSource, instead: str) -> Path:
-    """The folder, for a command that works on its files; says what to do instead and exits 1 when
-    the journal is in a database."""
+    """Return the folder, for a command that works on its files. If the journal is in a database,
+    print what to do instead and exit with 1.
+    """
     if not isinstance(data, Path):
         refuse(f"the journal is in a database: {instead}")
     return data
 
 
 def where(data: JournalSource) -> tuple[str, ...]:
-    """The options by which another command finds the same journal."""
+    """Return the options by which another command finds the same journal."""
     from tollkeeper.engine.journal.source import folder_of, url_of, whole_of
 
     url = url_of(whole_of(data))
@@ -97,7 +98,7 @@ def where(data: JournalSource) -> tuple[str, ...]:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What the data folder refuses, as one line for a person."""
+    """Turn refusals of the data folder into one line for a person, and exit with 1."""
     from tollkeeper.engine.journal.contract import JournalError
     from tollkeeper.engine.lists.maxmind_file import BadDatabase
     from tollkeeper.engine.registry.errors import Refused

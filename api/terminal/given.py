@@ -1,5 +1,4 @@
-"""What the author of a backtest, a fit or a suggestion gives: the program, labels, and where the
-period begins."""
+"""Inputs of backtests, fits and suggestions: the program, labels, and the beginning of the period."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _UNITS = {"m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
 
 class GivenError(Exception):
-    """Something that can't be read; the message is one line for its author."""
+    """An input that can't be read; the message is one line."""
 
 
 class _LabelledPayment(Struct):
@@ -36,14 +35,14 @@ class _LabelledPayment(Struct):
 
 
 class CandidateFiles(NamedTuple):
-    """The candidate, and the event types that are declared near it."""
+    """The candidate, and the event types declared near it."""
 
     program: Rule | Scorecard
     events: Mapping[str, EventType | None]
 
 
 def read_candidate(given: str, account: str | None, source: JournalSource) -> CandidateFiles:
-    """The program of a file, or with an account of a stored version, `NAME@VERSION`.
+    """Read the program from a file or, with an account, from a stored version `NAME@VERSION`.
 
     Raises `GivenError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
     """
@@ -68,9 +67,10 @@ _labelled = msgspec.json.Decoder(_LabelledPayment).decode
 
 
 def read_labels(path: Path) -> Labels:
-    """Labels by payment id, from CSV with the columns `id` and `label` or lines of such JSON.
+    """Read labels by payment id, from CSV with the columns `id` and `label` or from JSON lines of
+    the same.
 
-    Of two for one payment the later counts. Raises `GivenError`.
+    The later of two labels for a payment counts. Raises `GivenError`.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -95,7 +95,7 @@ def _line(path: Path, number: int, line: str) -> _LabelledPayment | None:
 
 
 def read_since(text: str, now: int) -> int:
-    """`30d`, `12h`, `90m` before `now`, a day or an instant: in µs. Raises `GivenError`."""
+    """Read `30d`, `12h`, `90m` before `now`, a day or an instant, as µs. Raises `GivenError`."""
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return max(0, now - int(ago[1]) * _UNITS[ago[2]])

@@ -1,4 +1,4 @@
-"""The options that several commands take, and how their texts are read."""
+"""Options of several commands, and how their values are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
 
 AUTHOR = "tollkeeper.author"
-"""Where a command's context keeps who makes its change."""
+"""The key of the author in a command's context."""
 
 folder_option = click.option(
     "--data",
@@ -44,8 +44,9 @@ _late_option = click.option(
 
 
 def late_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How far behind the latest arrival the service counts a payment, as the command's `late` (µs),
-    for a command that reads an account's history or that of `--history`."""
+    """Add `late` (µs): how far behind the latest arrival the service still counts a payment. For
+    commands that read an account's history or `--history`.
+    """
 
     @wraps(command)
     def with_span(*given: Any, late_hours: int | None, **others: Any) -> Any:
@@ -54,7 +55,7 @@ def late_option(command: Callable[..., Any]) -> Callable[..., Any]:
         from tollkeeper.engine.velocity.contract import LATE
 
         if late_hours is not None:
-            # An hour more, for clocks that differ.
+            # One more hour, for clocks that differ.
             late = (late_hours + 1) * HOUR
         else:
             late = LATE if others["histories"] else read_lateness(others["data"])
@@ -64,7 +65,7 @@ def late_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the journal is, as the command's `data`: the folder, or a database and the folder."""
+    """Add `data`, where the journal is: a folder, or a database and a folder."""
 
     @wraps(command)
     def with_source(*given: Any, data: Path, database: str | None, **others: Any) -> Any:
@@ -146,7 +147,7 @@ reason_option = click.option("--reason", default="", help="Why, for the audit.")
 
 
 def read_pairs(options: Sequence[str]) -> list[tuple[str, str]]:
-    """Options of the form `NAME=VALUE`."""
+    """Read options of the form `NAME=VALUE`."""
     split = [option.partition("=") for option in options]
     for name, equals, _ in split:
         if not (name and equals):

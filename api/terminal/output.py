@@ -1,4 +1,4 @@
-"""What a command says: tables, JSON, lines for a person, and how it ends."""
+"""Output of commands: tables, JSON, messages, exit codes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 OK, NO, USAGE = 0, 1, 2
 PIPE_WIDTH = 10_000
 
-# Nothing that is printed is markup: what comes from outside may hold brackets.
+# Without markup, since data from outside may contain brackets.
 out = Console(markup=False, highlight=False)
 err = Console(stderr=True, markup=False, highlight=False)
 
 
 def say(message: str, style: str = "") -> None:
-    """A line for a person, on standard error; never broken to a width in a pipe."""
+    """Print a line for a person on standard error, unwrapped in a pipe."""
     err.print(message, style=style, soft_wrap=True)
 
 
 def print_lines(lines: Iterable[Text]) -> None:
-    """Lines for a person on standard output; never broken to a width in a pipe."""
+    """Print lines for a person on standard output, unwrapped in a pipe."""
     for line in lines:
         out.print(line, soft_wrap=True)
 
@@ -52,7 +52,7 @@ def warn_all(warnings: Sequence[Violation]) -> None:
 
 
 def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_: bool) -> None:
-    """A table for people, or for a program an object for each row."""
+    """Print a table for people, or an object per row for programs."""
 
     from rich.table import Table
 
@@ -68,7 +68,7 @@ def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_:
 
 
 def show_whole(drawn: RenderableType) -> None:
-    """In a pipe nothing is cut to a width."""
+    """Print without cutting to a width in a pipe."""
     piped = Console(width=PIPE_WIDTH, markup=False, highlight=False)
     (out if out.is_terminal else piped).print(drawn, soft_wrap=True)
 
@@ -97,7 +97,7 @@ def plural(number: int, noun: str) -> str:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
-    """A bar on a terminal, nothing in a pipe; it shows once there is progress to tell."""
+    """Show a progress bar on a terminal, nothing in a pipe; it appears at the first progress."""
 
     from rich.progress import (
         BarColumn,
@@ -118,7 +118,7 @@ def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def counter(label: str) -> Iterator[Callable[[int], None]]:
-    """A running count on a terminal, nothing in a pipe."""
+    """Show a running count on a terminal, nothing in a pipe."""
     if not err.is_terminal:
         yield lambda _count: None
         return

@@ -1,4 +1,4 @@
-"""Proofs on a terminal, and as JSON for a program."""
+"""Proofs on a terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.witness import Witness
 
 NOT_PROVED = 3
-"""How a command ends when the solver could not settle something, and nothing is refuted."""
+"""The exit code if something is unproved and nothing refuted."""
 _MARKS = {"proved": ("✓", "green"), "refuted": ("✗", "red"), "not proved": ("?", "yellow")}
 
 
 def draw_proof(proof: Proof) -> Iterator[Text]:
-    """The answer in a line, then the payment that shows it."""
+    """Yield the answer in one line, then the example payment."""
     verdict = proof.verdict
     yield Text.assemble(_MARKS[verdict.answer], f" {proof.file}: {_verdict_text(proof)}")
     shows_payment = verdict.answer == "refuted" or proof.claim in ("wider", "narrower")
@@ -74,19 +74,19 @@ def _decision_text(action: str, condition: str | None) -> str:
 
 
 def payment_json(witness: Witness) -> dict[str, Any]:
-    """The payment as a merchant would send it, without what was filled in for the proof alone."""
+    """Return the payment as a merchant would send it, without values that only the proof needed."""
     payment: dict[str, Any] = msgspec.to_builtins(witness.facts.payment)
     return payment
 
 
 def proof_json(proof: Proof) -> dict[str, Any]:
-    """The form of `toll prove --json`."""
+    """Return a proof in the form of `toll prove --json`."""
     view: dict[str, Any] = msgspec.to_builtins(proof_view(proof))
     return {"file": proof.file, **view}
 
 
 def exit_code_of(proofs: Iterable[Proof]) -> int:
-    """How a command ends after these proofs: one that is refuted weighs most."""
+    """Return a command's exit code; a refuted proof takes precedence."""
     answers = {each.verdict.answer for each in proofs}
     if "refuted" in answers:
         return NO

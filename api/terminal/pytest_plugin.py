@@ -1,6 +1,6 @@
-"""The pytest plugin: tests and cases of rule files, and options that tell what they did not look at.
+"""The pytest plugin: options that report the coverage of rule files.
 
-It is loaded wherever pytest runs, so that nothing else is imported before a report is wanted.
+pytest loads it everywhere, so other modules are only imported when a report is requested.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Writes the coverage where it was asked for, and fails the run when it is too low."""
+    """Write the requested coverage reports, and fail the run if coverage is too low."""
     if hasattr(session.config, "workeroutput"):
         return
     option = session.config.option

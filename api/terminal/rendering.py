@@ -15,12 +15,12 @@ from tollkeeper.engine.offline.backtest.compare import SHOWN_EXAMPLES
 from tollkeeper.engine.offline.backtest.report import OutcomeChange, Report, UnrecordedDecisions
 
 if TYPE_CHECKING:
-    # They need scikit-learn, which only fitting has.
+    # Requires scikit-learn, which only fitting has.
     from tollkeeper.engine.offline.fit.fitting import FittedScorecard
     from tollkeeper.engine.offline.fit.quality import Quality
     from tollkeeper.engine.offline.preview import Preview
 
-    # It needs z3, which only proving has.
+    # Requires z3, which only proving has.
     from tollkeeper.engine.offline.prove.prove_text import ProofsOfText
     from tollkeeper.engine.publish.diff import Difference
     from tollkeeper.engine.shadows.record import ShadowOutcome
@@ -33,7 +33,7 @@ _CHANGE_STYLES = {"added": "green", "removed": "red", "moved": "cyan", "changed"
 
 
 def draw_backtest(report: Report) -> RenderableType:
-    """How many payments would change, from what to what, and what to know about it."""
+    """Draw how many payments would change, from what to what, with the caveats."""
     payments, words = headline(report)
     head = Text.assemble((report.candidate, "bold"), f" over {payments}: ", (words, "bold"))
     parts: list[RenderableType] = [head]
@@ -47,12 +47,12 @@ def draw_backtest(report: Report) -> RenderableType:
 
 
 def draw_examples(report: Report, most: int) -> RenderableType:
-    """The latest payments of each change, up to so many."""
+    """Draw the latest payments of each change, up to `most`."""
     return _table("payment", "arrived", "was", "would be", "amount", rows=_examples(report, most))
 
 
 def draw_preview(found: Preview) -> Iterator[RenderableType]:
-    """What would change in meaning, what in decisions, with the latest payments of each change."""
+    """Draw the changes in meaning, then in decisions, with the latest payments of each."""
     if found.replaces is None:
         yield Text("nothing is active under this name")
     elif found.differences:
@@ -110,7 +110,7 @@ def _of_labels(report: Report) -> Iterator[tuple[str, ...]]:
 def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in titles:
-        # An id is to be copied, whatever the width.
+        # Ids aren't wrapped, so that they can be copied.
         is_id = title == "payment"
         table.add_column(title, justify="right" if title in _AMOUNT else "left", no_wrap=is_id)
     for row in rows:
@@ -122,7 +122,7 @@ def _table(*titles: str, rows: Iterable[tuple[str, ...]]) -> Table:
 
 
 def draw_fitted(fitted: FittedScorecard) -> RenderableType:
-    """Each number before and after, then how well both score on what was not learned from."""
+    """Draw each number before and after, then both scorecards' quality on held-back data."""
     weights = _columns("signal", "before", "after", "said something of")
     weights.add_row("baseline", f"{fitted.baseline_before:g}", f"{fitted.baseline_after:g}", "")
     for each in fitted.weights:
@@ -184,7 +184,7 @@ def _measures(quality: Quality) -> tuple[float, ...]:
 
 
 def draw_differences(found: Iterable[Difference]) -> Iterator[Text]:
-    """A line for each difference."""
+    """Yield a line for each difference."""
     for each in found:
         line = Text(f"{each.change:<8}", style=_CHANGE_STYLES[each.change])
         line.append(each.what, style="bold")
@@ -205,7 +205,7 @@ def draw_differences(found: Iterable[Difference]) -> Iterator[Text]:
 
 
 def draw_report(report: ShadowReport) -> RenderableType:
-    """How many decisions would change, from what to what, with examples."""
+    """Draw how many decisions would change, from what to what, with examples."""
     head = Text(
         f"{report.kind} {report.name}, version {report.version}: {report.changed} of"
         f" {report.evaluated} decisions would change",

@@ -1,4 +1,4 @@
-"""A rule file that a command is given."""
+"""Read a rule file given to a command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_rule_file(file: Path) -> Reading:
-    """What a rule file says; says what is wrong with it, and exits 1 when it has an error."""
+    """Read a rule file; if it has errors, print them and exit with 1."""
     from tollkeeper.engine.offline.rule_files import known_beside
     from tollkeeper.engine.programs.source import read_file
     from tollkeeper.grammar.render import Source, as_rich

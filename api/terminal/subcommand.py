@@ -1,4 +1,4 @@
-"""Runs `toll` for a server whose own output is its protocol."""
+"""Run `toll` for a server whose own standard output carries its protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENTRY = "from tollkeeper.cli import main; main()"
 
 
 async def toll(*arguments: str, folder: Path) -> tuple[int, str, str]:
-    """How a command ends and what it says on either output."""
+    """Run a command; return its exit code, standard output and standard error."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", ENTRY, *arguments),
         cwd=folder,
@@ -21,7 +21,7 @@ async def toll(*arguments: str, folder: Path) -> tuple[int, str, str]:
     try:
         out, err = await process.communicate()
     finally:
-        if process.returncode is None:  # whoever asked has gone
+        if process.returncode is None:  # the caller was cancelled
             process.kill()
     texts = (each.decode("utf-8", "replace").strip() for each in (out, err))
     return process.returncode or 0, *texts  # type: ignore[return-value]  # two of them

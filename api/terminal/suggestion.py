@@ -1,4 +1,4 @@
-"""A suggestion on a terminal: what each condition stops in time that was not learned from."""
+"""A suggestion on a terminal: what each condition stops in the held-back part of history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TITLES = ("condition", "stopped", "incidents", "adds", "people", "precision", "
 
 
 def draw_suggestion(found: Suggestion, by_score: float | None) -> RenderableType:
-    """The conditions as rows, then what was learned from and what was left out."""
+    """Draw the conditions as rows, then what was learned from and what was left out."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in _TITLES:
         is_name = title == "condition"

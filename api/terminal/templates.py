@@ -1,4 +1,4 @@
-"""`toll new`: a tested rule to begin with, from the examples that ship."""
+"""`toll new`: start a tested rule from a shipped example."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _GIVEN_FILE = re.compile(r'given (?:payment|history|event) "([^"]+)"')
 
 
 class Template(NamedTuple):
-    """An example: what it is called, and in one sentence what it is for."""
+    """An example: its name, and its purpose in one sentence."""
 
     name: str
     purpose: str
 
 
 def templates() -> tuple[Template, ...]:
-    """All of them, by name."""
+    """Return all templates by name."""
     return tuple(
         Template(path.stem, _purpose(path)) for path in sorted(EXAMPLES.glob(f"*{SUFFIX}"))
     )
 
 
 def start_rule(template: str, folder: Path, name: str) -> list[Path]:
-    """Writes the template as the rule `name`, with the files its tests take; gives their paths.
+    """Write the template as the rule `name`, with the files that its tests use; return their paths.
 
-    Raises `LookupError` for a template that is not there, `OccupiedError` before it writes anything.
+    Raises `LookupError` for an unknown template, `OccupiedError` before writing anything.
     """
     if template not in {each.name for each in templates()}:
         raise LookupError(template)

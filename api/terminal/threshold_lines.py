@@ -1,5 +1,4 @@
-"""Thresholds on a terminal: where people and frauds have their scores, and what each pair makes of
-them."""
+"""Thresholds on a terminal: the scores of people and frauds, and the result of each pair."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from tollkeeper.api.http.thresholds import ThresholdsAnswer, ThresholdsOutcome
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _BANDS = 5
-"""So many scores share a bar."""
+"""The number of scores per bar."""
 
 
 def threshold_lines(answer: ThresholdsAnswer) -> Iterator[Text]:

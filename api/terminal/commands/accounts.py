@@ -114,7 +114,7 @@ def suspend_account(name: str, data: JournalSource) -> None:
 @author_option
 @data_option
 def resume_account(name: str, data: JournalSource) -> None:
-    """Let a suspended account go on as it was."""
+    """End an account's suspension."""
     from tollkeeper.engine.publish.accounts import ResumeAccount
 
     perform(journal_of(data, name), ResumeAccount(name))
@@ -126,7 +126,7 @@ def resume_account(name: str, data: JournalSource) -> None:
 @author_option
 @data_option
 def delete_account(name: str, data: JournalSource) -> None:
-    """Delete a suspended account for good, with all that is kept of it."""
+    """Delete a suspended account for good, with all its data."""
     from tollkeeper.engine.privacy.deletion import DeleteAccount
 
     removed = perform(journal_of(data, name), DeleteAccount(name)).count or 0

@@ -64,7 +64,7 @@ def activate(
 
 
 def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:
-    """Says which tests fail of a version that was not active before, and exits 1 then."""
+    """Exit with 1 and the failing tests, if the version was not active before and fails any."""
     from tollkeeper.engine.offline.testing.files import library_of_account
     from tollkeeper.engine.offline.testing.publishable import publish_errors_among
     from tollkeeper.engine.publish.activate import place_diagnostics

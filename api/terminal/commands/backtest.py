@@ -167,7 +167,7 @@ def _show_newest(
     labels: Labels,
     late: int,
 ) -> None:
-    """Examples, for whoever watches, of what the last export brought, before all else is done."""
+    """Show examples from the last export while the rest is computed."""
     from tollkeeper.api.terminal.rendering import draw_examples
     from tollkeeper.engine.journal.contract import JournalError
 
@@ -176,7 +176,7 @@ def _show_newest(
 
     try:
         found = backtest_newest(columns, account, program, period, labels, late)
-    except JournalError:  # there is none yet, or it is to be finished first
+    except JournalError:  # there is no export yet, or it must be completed first
         return
     if found is not None and found.changes:
         err.print(draw_examples(found, 1), soft_wrap=True)

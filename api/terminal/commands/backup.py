@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def backup(target: Path, as_json_: bool, data: JournalSource) -> None:
-    """Back the data folder up into TARGET; again, and only what has changed is written.
+    """Back the data folder up to TARGET; a repeated backup only writes changes.
 
-    A running service goes on meanwhile.
+    The service may be running.
     """
     import msgspec
 

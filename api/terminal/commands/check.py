@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WATCH_EVERY_S = 0.3
 GUTTER = 10
-"""Cells that stand before an excerpt at the most."""
+"""The most cells before an excerpt."""
 LEAST_CELLS = 60
 
 
@@ -55,7 +55,7 @@ def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: 
 
 
 def show_found(found: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> None:
-    """What was found in each file, and how much in all."""
+    """Print each file's findings, and the totals."""
     from tollkeeper.grammar.render import MAX_CELLS, as_rich
 
     for source, several in found:
@@ -71,13 +71,13 @@ def show_found(found: Sequence[tuple[Source, Sequence[Diagnostic]]]) -> None:
 
 
 def watch_files(paths: Sequence[Path]) -> NoReturn:
-    """Shows what is found, and again after each change, until the person ends it."""
+    """Print the findings, and again after each change, until interrupted."""
     from tollkeeper.engine.offline.rule_files import check_files, last_written
 
     try:
         while True:
             seen = last_written(paths)
-            with suppress(FileNotFoundError):  # an editor may be putting a file in place
+            with suppress(FileNotFoundError):  # an editor may be replacing a file
                 found = check_files(paths)
                 out.clear()
                 show_found(found)

@@ -23,7 +23,7 @@ def clock() -> None:
 @author_option
 @data_option
 def accept_clock(data: JournalSource) -> None:
-    """Say that this machine's clock is right, though it seems to have jumped."""
+    """Confirm that this machine's clock is right although it seems to have jumped."""
     from tollkeeper.engine.journal.source import shards_of
     from tollkeeper.engine.watching import AcceptClock
 

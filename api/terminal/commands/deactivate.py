@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @author_option
 @data_option
 def deactivate(name: str, kind: Any, account: str, data: JournalSource) -> None:
-    """Take NAME out of force."""
+    """Deactivate NAME."""
     from tollkeeper.engine.publish.activate import Deactivate
 
     perform(data, Deactivate(account, kind, name))

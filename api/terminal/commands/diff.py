@@ -47,7 +47,7 @@ def diff(
     as_json_: bool,
     data: JournalSource,
 ) -> None:
-    """Tell what changed in meaning from version OLD of NAME to version NEW, or between two files.
+    """Show what changed in meaning from version OLD of NAME to version NEW, or between two files.
 
     With --prove it exits 0 when both are proved to decide alike, 1 when a payment tells them apart,
     3 when neither is settled.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None:
-    """Tell by week whether scores moved, and whether they came true."""
+    """Show by week whether scores shifted, and whether they predicted fraud."""
     import msgspec
 
     from tollkeeper.api.http.drift import drift_answer

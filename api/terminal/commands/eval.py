@@ -25,7 +25,7 @@ from tollkeeper.api.terminal.output import print_json, print_lines, refuse
 def evaluate(
     file: Path, score: float | None, history: Path | None, explain: bool, as_json_: bool
 ) -> None:
-    """Decide about the payment on standard input with FILE, with no server."""
+    """Decide the payment on standard input by FILE, without a server."""
     import msgspec
 
     from tollkeeper.api.http.views import explanation_view

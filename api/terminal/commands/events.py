@@ -112,7 +112,7 @@ def list_event_types(account: str, as_json_: bool, data: JournalSource) -> None:
 @author_option
 @data_option
 def deactivate_event_type(name: str, account: str, data: JournalSource) -> None:
-    """Take an event type out of force: its events are refused from now on."""
+    """Deactivate an event type: its events are refused from now on."""
     from tollkeeper.engine.publish.activate import Deactivate
 
     perform(data, Deactivate(account, "event", name))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def export(target: Path, account: str | None, as_json_: bool, data: JournalSource) -> None:
     """Bring an export up to date: history as Parquet, for DuckDB, pandas and others.
 
-    A running service goes on meanwhile. What was erased or purged goes from the export, too.
+    The service may be running. What was erased or purged is removed from the export, too.
     """
     import msgspec
 

@@ -42,6 +42,6 @@ def fields(pattern: str, as_json_: bool) -> None:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """What a person may have tried to write of a name: all of it, or its last part."""
+    """Return the spellings that a person may have mistyped: the whole name, or its last part."""
     bare = name.partition("(")[0]
     return (bare, bare.rpartition(".")[2])

@@ -17,7 +17,7 @@ from tollkeeper.api.terminal.output import NO, OK, out, say
     "--check", "check_only", is_flag=True, help="Change nothing; exit 1 when a file would change."
 )
 def fmt(paths: Sequence[Path], check_only: bool) -> None:
-    """Bring rule files into the one layout; comments stay where they are."""
+    """Format rule files; comments stay where they are."""
     from tollkeeper.engine.offline.rule_files import formatted_file, replace_file, rule_files
     from tollkeeper.grammar.render import Source, as_rich
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @json_option
 @data_option
 def holdout(account: str, search: str, as_json_: bool, data: JournalSource) -> None:
-    """Tell how many denials are wrong, by those that were held out.
+    """Show how many denials are wrong, measured on held-out payments.
 
-    SEARCH narrows it down, as in `rule:checkout since:180d`.
+    SEARCH is a filter, such as `rule:checkout since:180d`.
     """
     import msgspec
 

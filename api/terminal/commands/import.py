@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def import_(folder: Path, sample: int, data: JournalSource) -> None:
     """Move a data folder into the PostgreSQL database of --database, and compare the two.
 
-    Every entry and every value of a list is compared. Cut off, it goes on when it is run again.
+    Every entry and every value of a list is compared. If interrupted, it continues when run again.
     """
     from tollkeeper.engine.journal.source import Database
 

@@ -12,7 +12,7 @@ from tollkeeper.api.terminal.output import refuse, say
 @click.command(panel="Rule files")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def init(folder: Path) -> None:
-    """Write a folder of rules to begin with: a rule with tests, a case, a workflow."""
+    """Write a folder of rules to start from: a rule with tests, a case, a workflow."""
     from tollkeeper.engine.offline.testing.starting import OccupiedError, start_folder
 
     try:

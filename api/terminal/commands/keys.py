@@ -65,7 +65,7 @@ def create_key(
     owner: str,
     data: JournalSource,
 ) -> None:
-    """Make a key and print it alone; it is shown this once."""
+    """Make a key and print it alone; it is shown only once."""
     from tollkeeper.engine.publish.accounts import CreateKey
 
     ends_at = None if expires is None else _read_end(expires)
@@ -78,7 +78,7 @@ def create_key(
 @json_option
 @data_option
 def list_keys(account: str, as_json_: bool, data: JournalSource) -> None:
-    """List the account's keys by the part of them that may be shown."""
+    """List the account's keys by their id, the part that is not secret."""
     from tollkeeper.engine.journal.source import folder_of
     from tollkeeper.engine.key_uses import read_key_uses
     from tollkeeper.engine.registry.accounts import find_account, sharing
@@ -107,7 +107,7 @@ def list_keys(account: str, as_json_: bool, data: JournalSource) -> None:
 @author_option
 @data_option
 def revoke_key(key_id: str, account: str, data: JournalSource) -> None:
-    """Revoke the key whose shown part is KEY_ID."""
+    """Revoke the key with the id KEY_ID."""
     from tollkeeper.engine.publish.accounts import RevokeKey
 
     perform(data, RevokeKey(account, key_id))
@@ -115,7 +115,7 @@ def revoke_key(key_id: str, account: str, data: JournalSource) -> None:
 
 
 def _read_end(text: str) -> int:
-    """The instant (µs) at which a key ends. Raises `BadParameter`."""
+    """Read when a key ends (µs). Raises `BadParameter`."""
     from tollkeeper.engine.instants import DAY
     from tollkeeper.engine.lists.values import read_instant
 

@@ -65,7 +65,7 @@ def make_list(
     account: str,
     data: JournalSource,
 ) -> None:
-    """Make a list or table; one that is there already and serves is left alone."""
+    """Make a list or table; an existing one of the same type is left unchanged."""
     from tollkeeper.engine.publish.change_lists import MakeList
 
     types = {key: text.split("|") if "|" in text else text for key, text in read_pairs(columns)}
@@ -169,7 +169,7 @@ def add_entries(
     account: str,
     data: JournalSource,
 ) -> None:
-    """Add entries to a list, or renew those that are there."""
+    """Add entries to a list, or renew existing ones."""
     from tollkeeper.engine.publish.change_lists import PutEntries
 
     entries = list_entries(values, columns, expires_at, note)
@@ -180,7 +180,7 @@ def add_entries(
 def list_entries(
     values: Sequence[str], columns: Sequence[str], expires_at: str | None, note: str | None
 ) -> list[dict[str, Any]]:
-    """The entries that a command's arguments name, in the form of `PUT /lists/{name}/entries`."""
+    """Return the entries in a command's arguments, in the form of `PUT /lists/{name}/entries`."""
     shared: dict[str, Any] = {"expires_at": expires_at, "note": note}
     if columns:
         shared["columns"] = dict(read_pairs(columns))
@@ -215,7 +215,7 @@ def remove_entries(name: str, values: Sequence[str], account: str, data: Journal
 def import_list(
     name: str, file: Path, columns: Sequence[str], account: str, data: JournalSource
 ) -> None:
-    """Replace all that a list holds by the entries of FILE, a CSV with a header, or nothing."""
+    """Replace all entries of a list by those of FILE, a CSV with a header, or change nothing."""
     from tollkeeper.engine.lists.imports import ImportResult
     from tollkeeper.engine.publish.import_lists import import_file
 

@@ -42,7 +42,7 @@ def lsp(account: str | None, data: JournalSource, url: str | None, key_file: Tex
             raise click.UsageError("`--url` needs `--key-file`")
         service = LiveService(url, key_file.read().strip())
     server = build_server(None if account is None else LiveAccount(account, data), service)
-    # What is read of files holds no cycles: a collector that looks through it each time finds none.
+    # Parsed files contain no reference cycles, so the garbage collector would only cost time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     server.start_io()

@@ -127,7 +127,7 @@ def propose_entries(
 @author_option
 @data_option
 def approve(number: int, account: str, data: JournalSource) -> None:
-    """Approve proposal NUMBER and so make its change; the author is a user, and not its own."""
+    """Approve proposal NUMBER, which makes its change; only another user than its author may."""
     from tollkeeper.engine.publish.proposals import Approve
 
     with progress_bar("filling windows") as progress:
@@ -142,7 +142,7 @@ def approve(number: int, account: str, data: JournalSource) -> None:
 @author_option
 @data_option
 def refuse_proposal(number: int, account: str, reason: str, data: JournalSource) -> None:
-    """Refuse proposal NUMBER; what was published alone gives way at once."""
+    """Refuse proposal NUMBER; what was published alone is reverted at once."""
     from tollkeeper.engine.publish.proposals import Refuse
 
     perform(data, Refuse(account, number, reason))

@@ -67,7 +67,7 @@ def prove(
 ) -> None:
     """Prove what rules can and must do, or show the payment that refutes it.
 
-    Asks of every condition whether a payment can come to it and meet it, and of every `must`
+    Tests for every condition whether a payment can reach and meet it, and for every `must`
     whether it holds. Exits 0 when all is proved, 1 when something is refuted, 3 when something is
     not proved.
     """

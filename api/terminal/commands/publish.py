@@ -92,7 +92,9 @@ def publish(
 
 
 def show_preview(file: Path, account: str, since: str, data: JournalSource) -> None:
-    """What FILE would change of the active version's meaning, and of what was decided since."""
+    """Show how FILE differs in meaning from the active version, and which past decisions it would
+    change.
+    """
     from tollkeeper.api.terminal.given import GivenError, read_since
     from tollkeeper.api.terminal.rendering import draw_preview
     from tollkeeper.engine.instants import now
@@ -112,7 +114,7 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
 
 
 def require_passing(file: Path, reading: Reading, thresholds: Thresholds) -> None:
-    """Says which of the file's own tests fail and what must hold and does not, and exits 1 then."""
+    """Exit with 1 and the file's failing tests and unmet promises, if there are any."""
     from tollkeeper.engine.offline.testing.publishable import publish_errors_at
     from tollkeeper.grammar.render import Source, as_rich
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("backup", type=click.Path(file_okay=False, exists=True, path_type=Path))
 @data_option
 def restore(backup: Path, data: JournalSource) -> None:
-    """Make the data folder, which must be empty, what the folder BACKUP holds.
+    """Restore the folder BACKUP to the data folder, which must be empty.
 
     Persons erased after the backup was taken are in it again: erase them again.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(panel="What decides")
 def rollout() -> None:
-    """A version for a part of the payments, chosen by a key, the same ones each time."""
+    """A version that decides a percentage of the payments, selected by a key."""
 
 
 @rollout.command("set")
@@ -38,7 +38,7 @@ def rollout() -> None:
 def set_rollout(
     name: str, version: int, percent: int, by: str, kind: Any, account: str, data: JournalSource
 ) -> None:
-    """Give a part of the payments VERSION of NAME."""
+    """Decide a percentage of the payments by VERSION of NAME."""
     from tollkeeper.engine.publish.trials import SetRollout
 
     with progress_bar("filling windows") as progress:
@@ -53,7 +53,7 @@ def set_rollout(
 @author_option
 @data_option
 def clear_rollout(name: str, kind: Any, account: str, data: JournalSource) -> None:
-    """Give all payments the active version of NAME again."""
+    """Decide all payments by the active version of NAME again."""
     from tollkeeper.engine.publish.trials import ClearRollout
 
     perform(data, ClearRollout(account, kind, name))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Setting(click.Option):
-    """An option whose default is that of `Settings`, looked up when it is asked for."""
+    """An option whose default is that of `Settings`, read when it is needed."""
 
     def get_default(self, ctx: Any, call: bool = True) -> Any:  # noqa: ARG002 - click's way
         from tollkeeper.api.http.settings import Settings
@@ -30,7 +30,7 @@ class Setting(click.Option):
 
 
 def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., Any]], Any]:  # noqa: A002 - click's word
-    """An option of `toll serve`, with its `TOLL_…` variable."""
+    """Return an option of `toll serve`, with its `TOLL_…` variable."""
     return click.option(
         f"--{name.replace('_', '-')}",
         cls=Setting,
@@ -43,7 +43,7 @@ def setting(name: str, help_: str, type: Any = int) -> Callable[[Callable[..., A
 
 
 def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | None) -> None:
-    """Makes the file's settings the options' defaults: what is given otherwise goes before them."""
+    """Make the file's settings the options' defaults; options and variables override them."""
     if path is None:
         return
     try:
@@ -151,12 +151,12 @@ def serve(ctx: click.RichContext, /, data: JournalSource, check: bool, **setting
 
 
 def tell_start(ctx: click.Context, settings: Settings) -> int:
-    """Each setting with where it comes from, and what would prevent the start; the exit code."""
+    """Print each setting with its source, and what would prevent the start; return the exit code."""
     from tollkeeper.api.http.check_start import obstacles
 
     names = [name for name in settings.__struct_fields__ if name not in ("folder", "database")]
     rows = [("data", str(settings.folder), _source(ctx, "data"))]
-    # Its address may hold a password.
+    # The database's address may contain a password.
     rows.append(("database", "given" if settings.database else "None", _source(ctx, "database")))
     rows += [(name, str(getattr(settings, name)), _source(ctx, name)) for name in names]
     show_rows(("setting", "value", "from"), rows, False)

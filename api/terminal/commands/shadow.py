@@ -35,7 +35,7 @@ def shadow() -> None:
 @author_option
 @data_option
 def set_shadow(name: str, version: int, kind: Any, account: str, data: JournalSource) -> None:
-    """Evaluate VERSION of NAME beside what decides."""
+    """Evaluate VERSION of NAME beside the active one."""
     from tollkeeper.engine.publish.trials import SetShadow
 
     with progress_bar("filling windows") as progress:
@@ -50,7 +50,7 @@ def set_shadow(name: str, version: int, kind: Any, account: str, data: JournalSo
 @author_option
 @data_option
 def clear_shadow(name: str, kind: Any, account: str, data: JournalSource) -> None:
-    """Evaluate the shadow of NAME no longer."""
+    """End the shadow of NAME."""
     from tollkeeper.engine.publish.trials import ClearShadow
 
     perform(data, ClearShadow(account, kind, name))
@@ -67,7 +67,7 @@ def clear_shadow(name: str, kind: Any, account: str, data: JournalSource) -> Non
 def report_shadow(
     name: str, version: int | None, kind: Any, account: str, as_json_: bool, data: JournalSource
 ) -> None:
-    """Tell how many decisions the shadow of NAME would change, from what to what."""
+    """Show how many decisions the shadow of NAME would change, from what to what."""
     import msgspec
 
     from tollkeeper.api.terminal.rendering import draw_report

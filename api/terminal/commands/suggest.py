@@ -105,7 +105,7 @@ def suggest(
 ) -> None:
     """Suggest conditions from labelled history, as a rule file for review.
 
-    Learns from the first 60 % of the payments, drops what does not hold in the next 20 %, counts on
+    Learns from the first 60 % of the payments, drops what does not hold in the next 20 %, measures on
     the last 20 %, and backtests the file over them. Publishes nothing. Exits 3 when there is
     nothing to suggest.
     """

@@ -40,9 +40,9 @@ def thresholds(
     as_json_: bool,
     data: JournalSource,
 ) -> None:
-    """Weigh thresholds on the score: who is stopped, and what it costs, from labels.
+    """Evaluate thresholds on the score from labels: who is stopped, and what it costs.
 
-    What is left out is as the account's settings say.
+    The defaults are the account's settings.
     """
     import msgspec
 

@@ -37,9 +37,9 @@ def users() -> None:
 def put_user(
     name: str, role: str, merchants: tuple[str, ...], account: str, data: JournalSource
 ) -> None:
-    """Let the person NAME in, or give them another role.
+    """Add user NAME, or change their role.
 
-    NAME is an address of e-mail where people sign in by OpenID.
+    NAME is an e-mail address if people sign in by OpenID.
     """
     from tollkeeper.engine.publish.users import PutUser
 
@@ -69,7 +69,7 @@ def list_users(account: str, as_json_: bool, data: JournalSource) -> None:
 @author_option
 @data_option
 def drop_user(name: str, account: str, data: JournalSource) -> None:
-    """Let the person NAME in no longer, and end their sessions."""
+    """Remove user NAME, and end their sessions."""
     from tollkeeper.engine.publish.users import DropUser
 
     perform(data, DropUser(account, name))

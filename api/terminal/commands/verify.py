@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def verify(windows: bool, as_json_: bool, data: JournalSource) -> None:
     """Look for damage in a data folder, or in a backup; exit 1 when there is some.
 
-    Nothing is changed, and a running service goes on meanwhile.
+    Nothing is changed, and the service may be running.
     """
     from tollkeeper.engine.backup.recount import recount
     from tollkeeper.engine.backup.verify import verify as verify_folder

@@ -26,7 +26,7 @@ _MICROSECONDS = 1_000_000
 
 @click.group(panel="Accounts")
 def webhooks() -> None:
-    """Addresses that are told of alerts, decisions, updates, labels and publications."""
+    """Addresses that get notices of alerts, decisions, updates, labels and publications."""
 
 
 @webhooks.command("list")
@@ -109,7 +109,7 @@ def set_webhook(
 @author_option
 @data_option
 def pause_webhook(url: str, account: str, data: JournalSource) -> None:
-    """Let what is to be sent to URL wait."""
+    """Hold back the notices to URL until it is resumed."""
     from tollkeeper.engine.webhooks.change_webhooks import PauseWebhook
 
     perform(data, PauseWebhook(account, url))
@@ -122,7 +122,7 @@ def pause_webhook(url: str, account: str, data: JournalSource) -> None:
 @author_option
 @data_option
 def resume_webhook(url: str, account: str, data: JournalSource) -> None:
-    """Send what waited for URL, and what comes."""
+    """Send the notices that waited for URL, and new ones."""
     from tollkeeper.engine.webhooks.change_webhooks import ResumeWebhook
 
     perform(data, ResumeWebhook(account, url))
@@ -135,7 +135,7 @@ def resume_webhook(url: str, account: str, data: JournalSource) -> None:
 @author_option
 @data_option
 def remove_webhook(url: str, account: str, data: JournalSource) -> None:
-    """Send nothing more to URL, and forget its secrets."""
+    """Remove the webhook URL and its secrets."""
     from tollkeeper.engine.webhooks.change_webhooks import RemoveWebhook
 
     perform(data, RemoveWebhook(account, url))
@@ -171,7 +171,7 @@ def rotate_secret(url: str, account: str, overlap_seconds: int, data: JournalSou
 def list_deliveries(
     url: str, account: str, limit: int, as_json_: bool, data: JournalSource
 ) -> None:
-    """List what was sent to URL or waits for it, newest first."""
+    """List the deliveries to URL, newest first."""
     from tollkeeper.engine.instants import show_instant
     from tollkeeper.engine.monitors.outbox import deliveries
     from tollkeeper.engine.monitors.outbox_file import read_outbox
@@ -203,7 +203,7 @@ def list_deliveries(
 @author_option
 @data_option
 def redeliver(url: str, delivery: str, account: str, data: JournalSource) -> None:
-    """Send DELIVERY to URL once more, whatever became of it."""
+    """Send DELIVERY to URL again, whatever its state."""
     from tollkeeper.engine.webhooks.change_webhooks import Redeliver
 
     perform(data, Redeliver(account, url, delivery))
@@ -227,7 +227,7 @@ def redeliver(url: str, delivery: str, account: str, data: JournalSource) -> Non
 def test_webhook(
     url: str, account: str, kind: NoticeKind | None, reach: Reach, data: JournalSource
 ) -> None:
-    """Send a sample to URL and say what it answers; exits 1 when it is not taken."""
+    """Send a sample to URL and print its answer; exits 1 when it is not accepted."""
     import asyncio
 
     from tollkeeper.api.http.notices import sample_body
@@ -244,7 +244,7 @@ def test_webhook(
 
 
 def _secrets(data: JournalSource, account: str, url: str) -> Sequence[str]:
-    """The secrets that sign for an address now, the newest last."""
+    """Return the secrets that sign for an address now, the newest last."""
     from tollkeeper.engine.folder_key import open_folder_key
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.journal.source import key_folder_of

@@ -1,4 +1,4 @@
-"""What an author has changed in meaning since the last commit."""
+"""Differences in meaning between an author's text and the last commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIT_TIMEOUT_S = 10
 
 
 class NoChangeError(Exception):
-    """There is nothing to compare with; the words say why."""
+    """There is nothing to compare with; the message says why."""
 
 
 def is_in_git(path: Path) -> bool:
@@ -27,10 +27,10 @@ def is_in_git(path: Path) -> bool:
 def change_since_head(
     path: Path, text: str, known: KnownNames, texts: Mapping[str, str]
 ) -> tuple[Difference, ...]:
-    """What differs in meaning between the file at HEAD, among the files there then, and this text.
+    """Return the differences in meaning between the file at HEAD, with the files there, and this
+    text.
 
-    `texts` are those of the definitions and event types that are `known` now, by name. Raises
-    `NoChangeError`.
+    `texts` are the definitions and event types in `known`, by name. Raises `NoChangeError`.
     """
     names = _git(path.parent, "ls-tree", "-r", "-z", "--name-only", "HEAD", ".").split(b"\0")
     rules = [name.decode("utf-8", "replace") for name in names if name.endswith(SUFFIX.encode())]

@@ -1,4 +1,4 @@
-"""The rule files that an editor has before it: those on disk, and those open with newer text."""
+"""The rule files of an editor's folder: those on disk, replaced by newer texts of open ones."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ FileState: TypeAlias = tuple[int, int]
 """When a file was written, in nanoseconds, and its size."""
 
 MAX_FILES = 2_000
-"""The most files on disk that are looked at."""
+"""The most files on disk that are read."""
 
 MAX_FOLDERS = 5_000
-"""The most folders that are looked into: an editor may have all of a home open."""
+"""The most folders that are searched, since an editor may have a whole home folder open."""
 
 MAX_READ = 256
-"""The most files that are kept as they were read."""
+"""The most parsed files that are cached."""
 
 
 class Folder:
     """The files under some roots.
 
-    `revision` counts what has changed, so that nothing is read twice; `closed_revision` what has
-    changed for the files that are not open.
+    `revision` counts changes, so that files are parsed only after a change; `closed_revision`
+    counts those to files that aren't open.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Folder:
         self._neighbours: tuple[Neighbour, ...] = ()
 
     def scan(self) -> None:
-        """Looks at the disk again."""
+        """Look for changes on disk."""
         seen = dict(_rule_files(self.roots))
         if seen != self._seen:
             same = {path for path, state in seen.items() if self._seen.get(path) == state}
@@ -66,13 +66,13 @@ class Folder:
             self.closed_revision += 1
 
     def write(self, path: Path, text: str) -> None:
-        """Takes what the editor shows for a file."""
+        """Set the editor's text of a file."""
         if self.open.get(path) != text:
             self.open[path] = text
             self.revision += 1
 
     def close(self, path: Path) -> None:
-        """Takes what is on disk for a file again."""
+        """Use the file on disk again."""
         self.open.pop(path, None)
         self._documents.pop(path, None)
         self.revision += 1
@@ -85,7 +85,7 @@ class Folder:
         return sorted({*self._on_disk, *self.open})
 
     def naming(self, name: str) -> Iterator[tuple[Path, Document]]:
-        """The files that hold a name somewhere; those that come with the service last."""
+        """Yield the files that contain a name; shipped ones last."""
         paths = [path for path in self.paths() if name in (self.text(path) or "")]
         yield from ((path, self.document(path)) for path in paths)
         for path, each in _shipped_files():
@@ -93,7 +93,7 @@ class Folder:
                 yield path, read_document(each.text, full_vocabulary(), KnownNames())
 
     def document(self, path: Path) -> Document:
-        """The file, read among the others; an unknown one is empty."""
+        """Return a file, parsed in the context of the others; an unknown file is empty."""
         revision, found = self._documents.get(path, (-1, None))
         if found is None or revision != self.revision:
             self._look_around()
@@ -109,12 +109,12 @@ class Folder:
         return found
 
     def known(self) -> KnownNames:
-        """What the definitions and event types of the folder declare, and those that ship."""
+        """Return what the folder's definitions and event types declare, and the shipped ones."""
         self._look_around()
         return self._known
 
     def shared_texts(self) -> dict[str, str]:
-        """The texts of what `known` declares, by name."""
+        """Return the texts of the files in `known` by name."""
         self._look_around()
         return {each.name: each.text for each in self._neighbours}
 
@@ -135,7 +135,7 @@ class Folder:
 
 
 def _is_same(document: Document, text: str, near: tuple[Neighbour, ...]) -> bool:
-    """Whether reading again would find the same: what a file doesn't name can't change it."""
+    """Whether parsing again would give the same result: only files that a text names can change it."""
     if document.text != text:
         return False
     now = {each.key: each.text for each in near if each.name in text}
@@ -156,7 +156,7 @@ def _shipped_files() -> Iterator[tuple[Path, Neighbour]]:
 
 
 def _rule_files(roots: Iterable[Path]) -> Iterator[tuple[Path, FileState]]:
-    """The rule files under the roots, but not in hidden folders or what npm installs."""
+    """Yield the rule files under the roots, except in hidden folders and `node_modules`."""
     folders = files = 0
     for root in roots:
         for folder, inner, names in os.walk(root):
@@ -173,7 +173,7 @@ def _rule_files(roots: Iterable[Path]) -> Iterator[tuple[Path, FileState]]:
 
 
 def _text(path: Path) -> str | None:
-    """What a file says, as far as it can be a rule file."""
+    """Return a file's text, if it can be a rule file."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(MAX_FILE_BYTES + 1).decode("utf-8", "replace")
     return None

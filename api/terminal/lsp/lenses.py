@@ -1,4 +1,4 @@
-"""Lenses over a file, and what they run: its tests, a backtest, the change since the last commit."""
+"""Code lenses and their commands: run tests, backtest, show the change since the last commit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOW_CHANGE = "toll.showChange"
 def offer_runs(
     server: LanguageServer, folder: Folder, account: LiveAccount | None, runs: dict[Path, LastRun]
 ) -> None:
-    """Lenses, and the commands that they run."""
+    """Register lenses and their commands."""
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
     def _lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
@@ -104,7 +104,7 @@ def offer_runs(
 
 
 def _refresh_hints(server: LanguageServer) -> None:
-    """Has the editor ask for its hints again, if it can be told to."""
+    """Ask the editor to request its hints again, if it supports that."""
     known = server.client_capabilities.workspace
     if known is not None and known.inlay_hint is not None and known.inlay_hint.refresh_support:
         server.workspace_inlay_hint_refresh(None)

@@ -1,4 +1,4 @@
-"""What hovering adds: what windows keep, and what the payments of an account hold."""
+"""Live data for hovering: which windows an account has, and what its payments contain."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 FieldFigures: TypeAlias = Mapping[str, FieldFigure]
 
 HOVER_WAIT_S: Final = 2.0
-"""How long hovering waits for figures; what comes later is shown the next time."""
+"""How long hovering waits for figures; later ones are shown the next time."""
 ANSWER_S: Final = 30.0
 PAUSE_S: Final = 60.0
-"""After a failure nothing is asked for so long."""
+"""The pause before the next request after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveAccount:
-    """The account whose figures are shown, and the data folder it is in."""
+    """The account whose figures are shown, and its data folder."""
 
     name: str
     data: JournalSource
@@ -55,13 +55,13 @@ class LiveAccount:
 
 @dataclass(frozen=True, slots=True)
 class LiveService:
-    """The service whose figures are shown, and a key of the account that may read payments."""
+    """The service whose figures are shown, and a key that may read the account's payments."""
 
     url: str
     key: str
 
     async def read(self) -> FieldFigures:
-        """Raises `RequestError`, `UnansweredError`, and what an answer that is none gives."""
+        """Raises `RequestError`, `UnansweredError`, and decoding errors."""
         async with AsyncTollkeeper(self.url, self.key, timeout=ANSWER_S, attempts=1) as client:
             answer = await client.call("GET", "/figures/fields")
         return msgspec.convert(answer, _FieldsAnswer).fields
@@ -83,7 +83,7 @@ _FAILURES = (
 
 
 class LiveFigures:
-    """The figures as they come: they are read once, and nobody waits long for them."""
+    """Reads the figures once, in the background."""
 
     def __init__(
         self, read: Callable[[], Awaitable[FieldFigures]], complain: Callable[[str], None]
@@ -94,7 +94,9 @@ class LiveFigures:
         self._failed_at: float | None = None
 
     async def known(self) -> FieldFigures:
-        """The figures by field; none while they are not there. The first failure is complained of."""
+        """Return the figures by field; empty while they aren't there. Only the first failure is
+        reported.
+        """
         if self._reading is None:
             if self._failed_at is not None and time.monotonic() < self._failed_at + PAUSE_S:
                 return {}

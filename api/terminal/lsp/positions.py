@@ -1,4 +1,4 @@
-"""Places of a text as the protocol counts them: lines, and UTF-16 units within a line, from 0."""
+"""Positions as the protocol counts them: lines, and UTF-16 code units within a line, from 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tollkeeper.grammar.syntax import Span
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A text with where its lines begin."""
+    """A text and the offsets of its lines."""
 
     source: Source
 
@@ -31,7 +31,7 @@ class Places:
         return lsp.Range(self.position(span.start), self.position(span.end))
 
     def offset(self, position: lsp.Position) -> int:
-        """The nearest place in the text: one in the middle of a character is that before it."""
+        """Return the offset of a position; one inside a character gives that character's start."""
         starts = self.source.line_starts
         if position.line >= len(starts):
             return len(self.source.text)
@@ -46,12 +46,12 @@ class Places:
 
 
 def units(text: str) -> int:
-    """The length in UTF-16 code units."""
+    """Return the length in UTF-16 code units."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def path_of(uri: str) -> Path:
-    """The file of a uri; a text that is in no file yet stands under its uri."""
+    """Return the path of a URI; an unsaved text has its URI as its path."""
     return Path(to_fs_path(uri) or uri)
 
 

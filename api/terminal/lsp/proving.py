@@ -1,5 +1,6 @@
-"""What the prover finds of a rule when it is saved: conditions that are never reached, promises
-that can be broken. It runs as `toll prove` does, in a process that is killed at the next edit.
+"""Proofs about a saved rule: conditions that are never reached, promises that can be broken.
+
+They run as `toll prove` in a process, which is killed at the next edit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tollkeeper.grammar.services.document import Document
 
 
 class _Proved(Struct, frozen=True):
-    """What is read of `toll prove --json`."""
+    """The part of `toll prove --json` that is read."""
 
     claim: str
     of: str
@@ -31,7 +32,9 @@ class _Proved(Struct, frozen=True):
 
 
 async def prove_saved(path: Path, document: Document) -> tuple[Diagnostic, ...]:
-    """The findings beyond the checker's; none of what is no rule, or without the extra `prove`."""
+    """Return findings beyond the checker's; none for files other than rules, or without the extra
+    `prove`.
+    """
     if not isinstance(document.program, Rule) or find_spec("z3") is None:
         return ()
     _, out, _ = await toll("prove", "--json", "--", path.name, folder=path.parent)

@@ -1,4 +1,4 @@
-"""What `toll` itself says of the tests of a file on disk."""
+"""Run a saved file's tests with `toll`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tollkeeper.api.terminal.subcommand import toll
 
 
 class MissedPart(Struct, frozen=True):
-    """What no test saw of a file; lines count from 1."""
+    """A part that no test covered; lines count from 1."""
 
     line: int
     missed: str
@@ -32,7 +32,7 @@ class TestedFile(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of one test; `text` says why one failed."""
+    """The result of one test; `text` says why it failed."""
 
     file: str
     line: int | None
@@ -46,7 +46,7 @@ class FolderCoverage(Struct, frozen=True):
 
 
 class LastRun(Struct, frozen=True):
-    """The last run of a file's tests; `tested` is the text that they ran on."""
+    """The last run of a file's tests; `tested` is the text that was tested."""
 
     tests: int
     results: tuple[Outcome, ...]
@@ -54,11 +54,11 @@ class LastRun(Struct, frozen=True):
     tested: str = ""
 
     def outcomes(self) -> Mapping[str, Outcome]:
-        """By title."""
+        """The results by title."""
         return {each.title: each for each in self.results}
 
     def after(self, earlier: LastRun | None) -> LastRun:
-        """An earlier run of the same text with the tests of this one in their new outcome."""
+        """Return an earlier run of the same text, updated with this run's results."""
         if earlier is None or earlier.tested != self.tested:
             return self
         again = self.outcomes()
@@ -71,7 +71,9 @@ class LastRun(Struct, frozen=True):
 
 
 async def run_file(path: Path, only: str | None) -> tuple[LastRun | None, Any]:
-    """Runs a file's tests, or the one of a title; None and the words when they could not be run."""
+    """Run a file's tests, or the one with a title; if they couldn't run, return None and the
+    reason.
+    """
     chosen = () if only is None else ("--only", only)
     arguments = ("test", "--json", *chosen, "--", path.name)
     _, out, err = await toll(*arguments, folder=path.parent)

@@ -1,7 +1,7 @@
-"""The language server: what `grammar/services` says, in the words of the protocol.
+"""The language server: `grammar/services` in terms of the protocol.
 
-Documents come whole with each change, for the protocol's line ends are not those of the language
-and a file is small. Everything runs on one thread, so a request sees the text that was last sent.
+Each change sends the whole text, since the protocol's line ends differ from the language's and
+files are small. Everything runs on one thread, so a request sees the latest text.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ _SYMBOL_KINDS = {
 def build_server(
     account: LiveAccount | None = None, service: LiveService | None = None
 ) -> LanguageServer:
-    """A server with every feature; `start_io` of it serves one editor.
+    """Return a server with all features; its `start_io` serves one editor.
 
-    With an account, hovering shows its figures and a rule can be backtested on its history; the
-    figures of a service come first.
+    With an account, hovering shows its figures and rules can be backtested on its history; figures
+    of a service take precedence.
     """
     server = LanguageServer(
         "toll", version("tollkeeper"), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
@@ -94,7 +94,7 @@ def build_server(
 
 
 def _follow_texts(server: LanguageServer, folder: Folder) -> None:
-    """Keeps the folder as the editor has it, and tells what is found in its files."""
+    """Keep the folder in step with the editor, and publish diagnostics."""
     teller = Teller(server, folder)
 
     @server.feature(lsp.INITIALIZED)
@@ -108,7 +108,7 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def _on_opened(params: lsp.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)
-        # A text that is in no file yet has no folder.
+        # An unsaved text has no folder.
         if path.is_absolute() and not any(root in path.parents for root in folder.roots):
             folder.roots.append(path.parent)
         folder.scan()
@@ -323,7 +323,7 @@ def _lay_out(server: LanguageServer, folder: Folder) -> None:
             return []
         try:
             return _replace_all(document, format_file(document.text))
-        except ValueError:  # it would be too large a file
+        except ValueError:  # the formatted text would be too large
             return []
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
@@ -335,7 +335,7 @@ def _lay_out(server: LanguageServer, folder: Folder) -> None:
         lsp.DocumentOnTypeFormattingOptions(first_trigger_character="\n"),
     )
     def _format_typed(params: lsp.DocumentOnTypeFormattingParams) -> list[lsp.TextEdit]:
-        """Gives a new line the indent of the item or clause that it goes on with."""
+        """Indent a new line like the item or clause that it continues."""
         document = folder.document(path_of(params.text_document.uri))
         where = Places.of(document.text)
         offset = where.offset(lsp.Position(params.position.line, 0))
@@ -389,7 +389,7 @@ def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
 
 
 def _show_layers(server: LanguageServer, folder: Folder, runs: dict[Path, LastRun]) -> None:
-    """Colours and hints over the text."""
+    """Semantic colours and inlay hints."""
     legend = lsp.SemanticTokensLegend(token_types=list(TOKEN_KINDS), token_modifiers=[])
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
@@ -415,7 +415,9 @@ def _show_layers(server: LanguageServer, folder: Folder, runs: dict[Path, LastRu
 def _outcome_hints(
     document: Document, where: Places, path: Path, run: LastRun
 ) -> Iterator[tuple[int, lsp.InlayHint]]:
-    """What the last run says behind each name: while the text is as it was, or the test's title."""
+    """Yield the last run's result after each test's name, while the text or the test's title is
+    unchanged.
+    """
     missed: dict[str, list[str]] = {}
     covered = run.of_file(path)
     if covered is not None and run.tested == document.text:
@@ -442,7 +444,9 @@ def _outcome_hints(
 
 
 def _numbers(document: Document) -> Iterator[int]:
-    """Each token as the protocol packs it: lines and units since the one before, length, kind."""
+    """Yield each token as the protocol packs it: lines and units since the previous one, length,
+    kind.
+    """
     where = Places.of(document.text)
     line = character = 0
     for each in tokens(document):

@@ -1,4 +1,4 @@
-"""Tells an editor what is found in the files of its folder, as soon as the author rests."""
+"""Publishes diagnostics of the folder's files once the author pauses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tollkeeper.api.terminal.lsp.proving import prove_saved
 from tollkeeper.grammar.diagnostics import Diagnostic
 
 QUIET_S = 0.03
-"""How long an author must rest before the text is checked."""
+"""How long the author must pause before files are checked."""
 
 
 class Teller:
-    """What was told of each file, so that nothing is told twice."""
+    """Remembers what was published for each file, to publish only changes."""
 
     def __init__(self, server: LanguageServer, folder: Folder) -> None:
         self._server = server
@@ -31,17 +31,17 @@ class Teller:
         self._proving: asyncio.Task[None] | None = None
 
     async def take(self, uri: str) -> None:
-        """Takes a text as the editor has it."""
+        """Take a text from the editor."""
         path = path_of(uri)
         if self._proving is not None:
             self._proving.cancel()
-        self._proved.clear()  # another file's definitions may be what was edited
+        self._proved.clear()  # the edit may be in definitions that other files use
         self._uris[path] = uri
         self._folder.write(path, self._server.workspace.get_text_document(uri).source)
         await self.tell()
 
     def prove(self, uri: str) -> None:
-        """Tells what the prover finds of a saved file as well, unless there is an edit before."""
+        """Also prove a saved file and publish the findings, unless it is edited first."""
         path = path_of(uri)
         if self._proving is not None:
             self._proving.cancel()
@@ -52,7 +52,7 @@ class Teller:
         self._tell_of(path)
 
     async def tell(self) -> None:
-        """Tells what is found in each file: in the open ones first, and until the next edit."""
+        """Check each file and publish the findings, open files first, until the next edit."""
         folder = self._folder
         self._edits += 1
         mine = self._edits

@@ -34,23 +34,23 @@ from tollkeeper.engine.offline.testing.streams import StreamError
 from tollkeeper.grammar.program import Definitions, Promise, Rule, Test
 
 FromWorker: TypeAlias = tuple[list[str], list[tuple[str, int, Seen]]]
-"""The paths of files, and what was seen of their parts."""
+"""The paths of files, and which of their parts were covered."""
 _ACCEPT = "accept it with `toll test --accept` or `pytest --snapshot-update`"
 
 
 class UnmetError(Exception):
-    """A test whose expectations were not all met; its words say which and why."""
+    """A test with unmet expectations; the message says which and why."""
 
     def __init__(self, failures: Iterable[Failure]) -> None:
         super().__init__("\n\n".join(map(str, failures)))
 
 
 class BrokenPromiseError(Exception):
-    """A `must` that a payment breaks; its words are that payment."""
+    """A payment violates a `must`; the message is that payment."""
 
 
 class ChangedError(Exception):
-    """A case that decides otherwise than was accepted; its words are the difference."""
+    """A case's decision differs from the accepted one; the message is the difference."""
 
 
 _TOLD = (UnmetError, BrokenPromiseError, ChangedError, BlockError, StreamError, BrokenFileError)
@@ -58,14 +58,14 @@ _TOLD = (UnmetError, BrokenPromiseError, ChangedError, BlockError, StreamError, 
 
 @dataclass
 class CollectedFiles:
-    """The rule files of a run, what they declare for one another, and what was seen of them."""
+    """The rule files of a run, what they declare for one another, and their coverage."""
 
     library: Library
     files: dict[Path, RuleFile] = field(default_factory=dict)
     seen: set[Mark] = field(default_factory=set)
 
     def load(self, path: Path) -> RuleFile:
-        """Raises `BrokenFileError`."""
+        """Load a rule file. Raises `BrokenFileError`."""
         if path not in self.files:
             self.files[path] = load_file(path, self.library)
         return self.files[path]
@@ -112,7 +112,7 @@ class BlockItem(pytest.Item):
 
 
 class PromiseItem(pytest.Item):
-    """A `must`: passed when it is proved, failed by a payment, skipped where it is not proved."""
+    """A `must`: passed if proved, failed by a payment, skipped if undecided."""
 
     def __init__(self, *, file: RuleFile, promise: Promise, **rest: Any) -> None:
         super().__init__(**rest)
@@ -149,7 +149,7 @@ class CaseCollector(pytest.File):
 class CaseItem(pytest.Item):
     @property
     def obj(self) -> type:
-        """What syrupy names a snapshot by, which ours doesn't use."""
+        """Required by syrupy to name a snapshot; ours doesn't use it."""
         return CaseItem
 
     def runtest(self) -> None:
@@ -202,12 +202,12 @@ class CaseSnapshot(SingleFileSnapshotExtension):
         test_location: PyTestLocation,  # noqa: ARG002 - as below
         ignore_extensions: list[str] | None = None,  # noqa: ARG002 - as below
     ) -> SnapshotCollections:
-        """None: a text beside a case that was not run is not unused, and must not be removed."""
+        """Nothing: the text of a case that wasn't run isn't unused, and must not be removed."""
         return SnapshotCollections()
 
 
 def coverage_of(config: pytest.Config) -> list[FileCoverage]:
-    """What was seen of each collected file."""
+    """Return the coverage of each collected file."""
     known, root = collection_of(config), config.rootpath
     return [
         coverage(os.path.relpath(path, root), file, known.seen)
@@ -216,7 +216,7 @@ def coverage_of(config: pytest.Config) -> list[FileCoverage]:
 
 
 def for_controller(known: CollectedFiles) -> FromWorker:
-    """What a worker of pytest-xdist has collected and seen, in plain values."""
+    """Return what a worker of pytest-xdist has collected and covered, as plain values."""
     seen = [(str(path), id_, what) for path, id_, what in known.seen]
     return [str(path) for path in known.files], seen
 
@@ -229,11 +229,11 @@ def from_worker(known: CollectedFiles, sent: FromWorker) -> None:
 
 
 def _library(config: pytest.Config) -> Library:
-    """What the rule files under the paths of this run declare for one another."""
+    """Return what the rule files under the run's paths declare for one another."""
     here = config.invocation_params.dir
     paths = [here / argument.split("::")[0] for argument in config.args]
     folders = [path if path.is_dir() else path.parent for path in paths]
-    # Environments and tools keep what is not the author's in hidden folders.
+    # Hidden folders hold environments and tools, not the author's rules.
     return library_of(
         file
         for folder in folders

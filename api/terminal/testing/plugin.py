@@ -1,7 +1,7 @@
-"""What pytest collects: each `test` block of a rule file is a test, and so is each case.
+"""What pytest collects: each `test` block of a rule file, and each case.
 
-`--snapshot-update` accepts what cases decide now. It is loaded wherever pytest runs, so that
-nothing else is imported before a file of ours is met.
+`--snapshot-update` accepts the current decisions of cases. pytest loads it everywhere, so other
+modules are only imported when it meets a file of ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist sends the controller what it has collected and seen."""
+    """Send a worker's collected files and coverage to the controller of pytest-xdist."""
     worker = getattr(session.config, "workeroutput", None)
     if worker is not None and COLLECTED in session.config.stash:
         from tollkeeper.api.terminal.testing.collecting import for_controller
@@ -40,7 +40,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """What a worker of pytest-xdist has collected and seen."""
+    """Add a worker's collected files and coverage."""
     sent = (getattr(node, "workeroutput", None) or {}).get(_FROM_WORKER)
     if sent is not None:
         from tollkeeper.api.terminal.testing.collecting import collection_of, from_worker

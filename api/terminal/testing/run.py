@@ -1,4 +1,4 @@
-"""`toll test`: the tests and cases under some paths, with pytest underneath and none of its words."""
+"""`toll test`: run the tests and cases under some paths, by pytest without its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tollkeeper.engine.offline.testing.coverage import FileCoverage
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A test that failed, or a file that can't be tested; `text` says why, over several lines."""
+    """A test that failed, or a file that can't be tested; `text` gives the reason on several lines."""
 
     place: str
     title: str
@@ -25,7 +25,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """What came of one test or case; `line` counts from 1, and is None for a case."""
+    """The result of one test or case; `line` counts from 1, and is None for a case."""
 
     file: str
     line: int | None
@@ -38,7 +38,7 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """How many tests and cases ran, what came of each, which failed, what they saw of the rules."""
+    """The number of tests and cases, each result, the failures, and the coverage."""
 
     tests: int
     cases: int
@@ -52,16 +52,14 @@ class TestRun:
 def run_tests(
     paths: Sequence[Path], *, accept: bool = False, only: Collection[str] = ()
 ) -> TestRun:
-    """Runs every `test` block and case under the paths; `accept` takes what cases decide now.
+    """Run every `test` block and case under the paths; with `only`, just those with these titles.
 
-    With `only`, just those of these titles.
-
-    Nothing is written but accepted cases.
+    `accept` accepts the current decisions of cases; nothing else is written.
     """
     watcher = _Watcher(only)
     arguments = [
         *("-c", os.devnull, "--rootdir", str(Path.cwd())),
-        # Only rules and cases: no plugin, no conftest, no Python test of the author's takes part.
+        # Only rules and cases: plugins, conftest files and Python tests of the author are ignored.
         *("--disable-plugin-autoload", "--noconftest", "-o", "python_files="),
         "--continue-on-collection-errors",
         *("-p", "syrupy", "-p", "tollkeeper.api.terminal.testing.plugin"),
@@ -88,7 +86,7 @@ def run_tests(
 
 
 class _Watcher:
-    """What pytest tells while it runs."""
+    """Collects pytest's reports while it runs."""
 
     def __init__(self, only: Collection[str]) -> None:
         self.only = only

@@ -1,5 +1,4 @@
-"""A labelled history on standard output: `python -m tollkeeper.api.terminal.traffic --seed 1
---hours 24`."""
+"""Print a labelled history: `python -m tollkeeper.api.terminal.traffic --seed 1 --hours 24`."""
 
 from __future__ import annotations
 

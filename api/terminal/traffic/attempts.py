@@ -1,4 +1,4 @@
-"""One attempt to pay, and the bodies it becomes: a creation, and an update with how it ended."""
+"""One attempt to pay, and its request bodies: a creation, and an update with the outcome."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tollkeeper.api.terminal.traffic.world import (
 )
 
 BUSY = (1, 1, 1, 1, 1, 1, 2, 4, 6, 8, 9, 10, 12, 10, 9, 9, 10, 11, 12, 13, 14, 12, 8, 4)
-"""How much people buy in each hour of their day."""
+"""The relative number of purchases in each hour of the day."""
 REFUSALS = ("51", "05", "57", "61", "54")
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficSpan:
-    """The time that traffic covers."""
+    """The time that the traffic covers."""
 
     start: datetime
     hours: float
@@ -38,9 +38,9 @@ class TrafficSpan:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`at` and `answered` are seconds from the start, `code` the answer of the connector.
+    """`at` and `answered` are seconds from the start, `code` the connector's response code.
 
-    `told` says whether the shop sends the outcome.
+    `told` says whether the shop reports the outcome.
     """
 
     at: float
@@ -62,7 +62,7 @@ class Attempt:
 
 
 def waking_moment(chance: Random, span: TrafficSpan, hours: int) -> float:
-    """A second of the span at which someone `hours` east of UTC may buy."""
+    """Return a second of the span at which a person `hours` east of UTC may buy."""
     while True:
         at = chance.uniform(0, span.seconds)
         local = (span.start + timedelta(seconds=at, hours=hours)).hour
@@ -83,7 +83,7 @@ def attempt(
     value: float | None = None,
     order: str | None = None,
 ) -> Attempt:
-    """An attempt that is declined with the chance `declines`."""
+    """Return an attempt that is declined with probability `declines`."""
     declined = chance.random() < declines
     return Attempt(
         at=at,
@@ -109,9 +109,9 @@ def purchase(
     device: SimulatedDevice,
     value: float | None = None,
 ) -> list[Attempt]:
-    """A person buys; after a decline many try again, with the same card or another one.
+    """Return a person's purchase; after a decline many try again, with the same card or another.
 
-    A card that was declined once is declined again more often than not.
+    A card that was declined once is usually declined again.
     """
     value = amount(chance, shop) if value is None else value
     paid_with, declines = who.cards[0], shop.declines
@@ -147,7 +147,7 @@ def visits(
     device: SimulatedDevice,
     mean: float = 1.3,
 ) -> list[Attempt]:
-    """What a person buys in the span, in shops of their country."""
+    """Return a person's purchases in the span, in shops of their country."""
     made: list[Attempt] = []
     count = 1 + int(chance.expovariate(1 / (mean - 1)) if mean > 1 else 0)
     for _ in range(min(count, 6)):
@@ -161,7 +161,7 @@ def visits(
 
 
 def creation(made: Attempt, start: datetime) -> dict[str, Any]:
-    """The `payment` of `POST /payments`."""
+    """Return the `payment` of `POST /payments`."""
     shop = made.merchant
     body: dict[str, Any] = {
         "id": made.id,
@@ -186,7 +186,7 @@ def creation(made: Attempt, start: datetime) -> dict[str, Any]:
 
 
 def update(made: Attempt, start: datetime) -> dict[str, Any]:
-    """The `payment` of `PATCH /payments/{id}`."""
+    """Return the `payment` of `PATCH /payments/{id}`."""
     status = "succeeded" if made.approved else "declined"
     return {
         "status": status,
@@ -207,7 +207,7 @@ def update(made: Attempt, start: datetime) -> dict[str, Any]:
 
 
 def moment(start: datetime, at: float) -> str:
-    """RFC 3339, to the millisecond."""
+    """Return an RFC 3339 timestamp in milliseconds."""
     return (start + timedelta(seconds=at)).isoformat(timespec="milliseconds")
 
 

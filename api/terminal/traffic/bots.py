@@ -1,4 +1,4 @@
-"""Automated traffic, one function to an attack family: what one campaign of it does."""
+"""Automated traffic: one function per attack family, for one campaign."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tollkeeper.api.terminal.traffic.world import (
 
 
 def naive_script(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A program tries a list of stolen cards with its library's own headers, from one server."""
+    """A script tries stolen cards with its library's default headers, from one server."""
     where = country(chance)
     shop = merchant(chance, where)
     own = device(chance, chance.choice(sent.LIBRARIES), server_address(chance))
@@ -45,7 +45,7 @@ def naive_script(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def headless_browser(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A browser without a screen fills in the checkout, card after card."""
+    """A headless browser fills in the checkout, card after card."""
     where = country(chance)
     shop = merchant(chance, where)
     own = device(chance, sent.headless(chance, where), server_address(chance))
@@ -62,7 +62,7 @@ def headless_browser(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def copied_headers(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A program that wears a browser's name, from a handful of servers."""
+    """A script sends a browser's User-Agent, from a few servers."""
     where = country(chance)
     shop = merchant(chance, where)
     places = [server_address(chance) for _ in range(chance.randint(1, 6))]
@@ -79,7 +79,7 @@ def copied_headers(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def bin_enumeration(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """Numbers of one BIN, counted up or drawn, at one merchant; nearly all are no cards."""
+    """Card numbers of one BIN, counted up or random, at one merchant; nearly all are no cards."""
     where = country(chance)
     shop, bank = merchant(chance, where), issuer(chance, where)
     counts_up = chance.random() < 0.5
@@ -98,7 +98,9 @@ def bin_enumeration(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def rotating(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """Another household's address, another fingerprint and a real browser's headers each time."""
+    """Each attempt from another household's address, with another fingerprint and real browser
+    headers.
+    """
     where = country(chance)
     shop = merchant(chance, where)
     banks = [issuer(chance, where) for _ in range(chance.randint(2, 4))]
@@ -130,7 +132,7 @@ def slow_and_low(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def account_farm(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """New accounts by the dozen on a few emulated phones, to spend a welcome voucher each."""
+    """Dozens of new accounts on a few emulated phones, to spend a welcome voucher each."""
     where = country(chance)
     shop = merchant(chance, where)
     place = home_address(chance)
@@ -168,7 +170,7 @@ def account_farm(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def regular_replay(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A recorded checkout sent again and again by a timer, with two or three cards in turn."""
+    """A recorded checkout repeated by a timer, with two or three cards in turn."""
     where = country(chance)
     shop = merchant(chance, where)
     own = device(chance, sent.browser(chance, where), home_address(chance))
@@ -185,7 +187,7 @@ def regular_replay(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def made_up_email(chance: Random, where: Country) -> str:
-    """From a list of names with digits, or drawn letter by letter."""
+    """Return an address from a list of names with digits, or of random letters."""
     if chance.random() < 0.6:
         local = f"{chance.choice(FIRST)}{chance.choice(LAST_NAMES)}{chance.randrange(10_000):04}"
     else:

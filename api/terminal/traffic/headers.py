@@ -1,7 +1,7 @@
 """Header sets that browsers, apps and programs send with a checkout request, by version.
 
-Versions, brands and defaults are those of the products' own releases; the sources are listed in
-docs/scorecard.md, "Traffic".
+Versions, brands and defaults are those of the products' releases; docs/scorecard.md, "Traffic",
+lists the sources.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FETCH = {
     "Sec-Fetch-Dest": "empty",
 }
 RECOMMENDED = ("User-Agent", "Accept", "Accept-Encoding", "Accept-Language", "Host")
-"""What docs/api.md, "Validation", asks a merchant to send at least."""
+"""The headers that merchants should send at least (docs/api.md, "Validation")."""
 
 LIBRARIES: tuple[HeaderSet, ...] = (
     {
@@ -73,13 +73,13 @@ LIBRARIES: tuple[HeaderSet, ...] = (
     },
 )
 PARTNER: HeaderSet = {"User-Agent": "GuzzleHttp/7", "Accept": "application/json"}
-"""What a partner's server sends that calls the merchant for its own customers."""
+"""The headers of a partner's server that calls the merchant for its own customers."""
 
 
 def chromium(
     chance: Random, country: str, brand: str = "Google Chrome", phone: bool | None = None
 ) -> HeaderSet:
-    """Chrome, Edge, Opera or Samsung Internet; `phone` is left to chance when None."""
+    """Chrome, Edge, Opera or Samsung Internet; a random device if `phone` is None."""
     handheld = chance.random() < 0.6 if phone is None else phone
     version = chance.choice(_CHROMIUM)
     own, suffix = str(version), ""
@@ -178,7 +178,7 @@ def web_view(chance: Random, country: str) -> HeaderSet:
 
 
 def app(chance: Random, country: str) -> HeaderSet:
-    """A merchant's own app, by what its HTTP stack sends."""
+    """A merchant's own app, as its HTTP library sends them."""
     build = f"{chance.randint(4, 9)}.{chance.randint(0, 40)}.{chance.randint(0, 3)}"
     language = LANGUAGES[country][0].split(",")[0]
     match chance.randrange(5):
@@ -217,7 +217,7 @@ def app(chance: Random, country: str) -> HeaderSet:
 
 
 def browser(chance: Random, country: str) -> HeaderSet:
-    """A person's browser, in about the shares that shops see."""
+    """A person's browser, with about the market shares that shops see."""
     match chance.choices(range(8), (45, 20, 8, 8, 5, 6, 3, 5))[0]:
         case 0:
             return chromium(chance, country)
@@ -251,13 +251,15 @@ def phone_browser(chance: Random, country: str) -> HeaderSet:
 
 
 def alter_headers(chance: Random, headers: HeaderSet) -> HeaderSet:
-    """A person's headers after a User-Agent switcher, so that they may contradict each other."""
+    """Alter a person's headers as a User-Agent switcher does, so that they may contradict each
+    other.
+    """
     name = chromium(chance, "US", phone=False)["User-Agent"]
     return {**headers, "User-Agent": name}
 
 
 def headless(chance: Random, country: str) -> HeaderSet:
-    """A browser driven by a program: as it comes, or with its name patched and its hints forgotten."""
+    """An automated browser: unmodified, or with its name changed but its client hints missing."""
     headers = dict(chromium(chance, country, phone=False))
     headers["sec-ch-ua"] = headers["sec-ch-ua"].replace("Google Chrome", "HeadlessChrome")
     if chance.random() < 0.6:
@@ -266,7 +268,7 @@ def headless(chance: Random, country: str) -> HeaderSet:
 
 
 def copy_headers(chance: Random, country: str) -> HeaderSet:
-    """A browser's name on a program's own headers, or parts of two browsers in one set."""
+    """A browser's name on a program's headers, or parts of two browsers in one set."""
     name = chromium(chance, country)["User-Agent"]
     match chance.randrange(6):
         case 0:
@@ -284,7 +286,9 @@ def copy_headers(chance: Random, country: str) -> HeaderSet:
 
 
 def forward_headers(headers: HeaderSet, forwards: str) -> HeaderSet:
-    """What of `headers` a merchant sends on: `all`, `recommended` or the `name` alone."""
+    """Return the headers that a merchant forwards: `all`, the `recommended` ones, or the `name`
+    alone.
+    """
     match forwards:
         case "all":
             return headers

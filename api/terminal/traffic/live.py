@@ -1,4 +1,4 @@
-"""An attack that goes on while one looks: card numbers of one BIN are guessed."""
+"""A live attack: card numbers of one BIN are guessed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tollkeeper.api.terminal.traffic.bots import bin_enumeration
 from tollkeeper.api.terminal.traffic.stream import TrafficItem
 
 ATTACK = "bin_enumeration"
-_SEED = 3  # its attack is at one merchant in reais, and a long one
+_SEED = 3  # with this seed the attack is long, and at one merchant in reais
 
 
 def guess_cards() -> Iterator[tuple[TrafficItem, dict[str, Any]]]:
-    """Some hundred payments, each answered when it is asked for, with its issuer's update."""
+    """Yield some hundred payments, each timed when it is requested, with its issuer's update."""
     for made in bin_enumeration(Random(_SEED), TrafficSpan(datetime.now(UTC), hours=1)):
         start = datetime.now(UTC) - timedelta(seconds=made.answered)
         item = TrafficItem(made.at, {"payment": creation(made, start)}, bot=True, kind=ATTACK)

@@ -1,4 +1,4 @@
-"""Honest traffic, one function to a kind: what one actor of it does within the span."""
+"""Legitimate traffic: one function per kind of person, for one of them within the span."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tollkeeper.api.terminal.traffic.world import (
 )
 
 SWITCHED = 0.003
-"""Share of people whose headers contradict each other, through an extension or a proxy."""
+"""The share of people whose headers contradict each other, through an extension or a proxy."""
 
 
 def single(chance: Random, span: TrafficSpan) -> list[Attempt]:
@@ -46,7 +46,7 @@ def single(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def family(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """Some people behind one address, who share a tablet and now and then a card."""
+    """A few people behind one address, who share a tablet and sometimes a card."""
     where, place = country(chance), home_address(chance)
     tablet = device(chance, sent.browser(chance, where), place)
     members = [person(chance, where) for _ in range(chance.randint(2, 5))]
@@ -77,7 +77,7 @@ def office(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def carrier(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A person on a phone, behind an address of their carrier that changes between purchases."""
+    """A person on a phone, behind a carrier's address that changes between purchases."""
     who = person(chance, country(chance))
     own = device(chance, sent.phone_browser(chance, who.country), carrier_address(chance))
     return [
@@ -94,7 +94,7 @@ def app(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def flash_sale(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """Hundreds of people want one thing in the same minutes, many with the bank's own card."""
+    """Hundreds of people buy one thing within the same minutes, many with the same bank's cards."""
     shop = next(each for each in MERCHANTS if each.id == "ingressos")
     opens = waking_moment(chance, span, shop.hours)
     price, bank = amount(chance, shop), issuer(chance, "BR")
@@ -114,7 +114,7 @@ def flash_sale(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def renewal(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A subscription service charges its customers from a timer: no device, nobody there."""
+    """A subscription service charges its customers by a timer, without a device."""
     begins = chance.uniform(0, span.seconds)
     made: list[Attempt] = []
     for number in range(chance.randint(150, 300)):
@@ -151,7 +151,7 @@ def renewal(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def traveller(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A card from home in foreign shops, from one hotel network after another."""
+    """A card used in shops abroad, from one hotel network after another."""
     home, abroad = chance.sample(MARKETS, 2)
     who = person(chance, home)
     own = device(chance, sent.phone_browser(chance, home), office_address(chance))
@@ -166,7 +166,7 @@ def traveller(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def retrier(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A person whose card is declined, who tries it again and then every card at hand."""
+    """A person whose card is declined, who tries it again and then other cards."""
     who = person(chance, country(chance))
     source = issuer(chance, who.country)
     who = replace(who, cards=(*who.cards, card(chance, source)))
@@ -199,7 +199,7 @@ def retrier(chance: Random, span: TrafficSpan) -> list[Attempt]:
 
 
 def shared_computer(chance: Random, span: TrafficSpan) -> list[Attempt]:
-    """A library's or an internet café's computer, or a travel agent's: person after person."""
+    """A computer in a library, an internet café or a travel agency: person after person."""
     where = country(chance)
     own = device(chance, sent.chromium(chance, where, phone=False), office_address(chance))
     made: list[Attempt] = []

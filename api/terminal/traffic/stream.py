@@ -21,11 +21,11 @@ from tollkeeper.api.terminal.traffic.people import KINDS
 
 
 class TrafficItem(NamedTuple):
-    """Something that happens `at` so many seconds from the start.
+    """Something that happens `at` seconds from the start.
 
-    `body` is `{"payment": {…}}` as `POST /payments` takes it, or `{"update": {…}}`: what
-    `PATCH /payments/{id}` takes, with the payment's `id`. `bot` is the label of its payment, `kind`
-    the attack family or the kind of honest traffic.
+    `body` is `{"payment": {…}}` as for `POST /payments`, or `{"update": {…}}` as for `PATCH
+    /payments/{id}`, with the payment's `id`. `bot` is the payment's label, `kind` the attack family
+    or the kind of legitimate traffic.
     """
 
     at: float
@@ -36,7 +36,7 @@ class TrafficItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TrafficPlan:
-    """How many actors of each kind take part in how many hours."""
+    """How many actors of each kind take part, over how many hours."""
 
     hours: float = 24
     people: Mapping[str, int] = field(
@@ -67,7 +67,7 @@ class TrafficPlan:
     )
 
     def scaled(self, factor: float) -> TrafficPlan:
-        """So many times the actors, at least one of each kind."""
+        """Return the plan with `factor` times the actors, at least one of each kind."""
         return replace(
             self, people=_scale_counts(self.people, factor), bots=_scale_counts(self.bots, factor)
         )
@@ -77,16 +77,17 @@ ONE_DAY = TrafficPlan()
 
 
 def label_items(items: Iterable[TrafficItem], start: datetime) -> Iterator[dict[str, Any]]:
-    """The items as lines of a labelled history, which `toll fit` reads."""
+    """Yield the items as lines of a labelled history, as `toll fit` reads them."""
     for item in items:
         label = {"label": int(item.bot)} if "payment" in item.body else {}
         yield {**item.body, **label, "at": moment(start, item.at)}
 
 
 def traffic(seed: int, start: datetime, plan: TrafficPlan = ONE_DAY) -> Iterator[TrafficItem]:
-    """The traffic of `plan` from `start`, which has an offset; one seed always gives one stream.
+    """Yield the traffic of `plan` from `start`, which has an offset; a seed always gives the same
+    stream.
 
-    What would lie beyond the plan's hours is left out.
+    Nothing lies beyond the plan's hours.
     """
     span = TrafficSpan(start, plan.hours)
     made = [
@@ -114,7 +115,9 @@ def _attempts(
     act: Callable[[Random, TrafficSpan], list[Attempt]],
     span: TrafficSpan,
 ) -> Iterator[Attempt]:
-    """Each actor draws from a chance of its own, so that more of one kind changes no other."""
+    """Yield each actor's attempts. Each has its own random generator, so that more actors of one
+    kind change no others.
+    """
     for number in range(count):
         yield from act(Random(f"{seed}/{kind}/{number}"), span)
 

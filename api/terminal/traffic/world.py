@@ -1,7 +1,7 @@
-"""Who takes part: merchants, card issuers, addresses, names. All of it is made up.
+"""The invented participants: merchants, card issuers, addresses, names.
 
-Addresses are of ranges that belong to nobody on the internet: 198.18.0.0/15 and 240.0.0.0/8 stand
-for IPv4, 2001:db8::/32 for IPv6.
+Addresses are of ranges that nobody uses on the internet: 198.18.0.0/15 and 240.0.0.0/8 for IPv4,
+2001:db8::/32 for IPv6.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from tollkeeper.api.terminal.traffic.headers import HeaderSet
 Country = Literal["BR", "MX", "PT", "US"]
 MARKETS: tuple[Country, ...] = ("BR", "MX", "PT", "US")
 SHARES = (70, 12, 8, 10)
-"""How much of the traffic each country has."""
+"""Each country's share of the traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedMerchant:
-    """`amount` is the middle of its amounts, `declines` the share of honest attempts declined.
+    """`amount` is the typical amount, `declines` the share of legitimate attempts that are
+    declined.
 
-    `forwards` says which headers it sends on, `provider` what makes its fingerprints, None when it
-    has none. With `whole_email` False it sends the domain alone. `hours` east of UTC.
+    `forwards` says which headers it forwards, `provider` who makes its fingerprints, None if
+    nobody. If `whole_email` is false it only sends the domain. `hours` is its offset east of UTC.
     """
 
     id: str
@@ -90,7 +91,7 @@ MERCHANTS = (
 STREAMING = SimulatedMerchant(
     "filmes", "BR", "4899", "BRL", 34.9, 0.17, "all", "vendorjs", True, -3, 0
 )
-"""A subscription service: its renewals come from a timer, with no device."""
+"""A subscription service: its renewals come from a timer, without a device."""
 
 ISSUERS = (
     *(Issuer(f"4{n:03}{n * 37 % 10000:04}", "visa", "BR", 30 // (n + 1) + 1) for n in range(12)),
@@ -131,13 +132,13 @@ def country(chance: Random) -> Country:
 
 
 def merchant(chance: Random, where: Country) -> SimulatedMerchant:
-    """A merchant of the country, by size."""
+    """Return a merchant of the country, weighted by size."""
     known = [each for each in MERCHANTS if each.country == where]
     return chance.choices(known, [each.weight for each in known])[0]
 
 
 def issuer(chance: Random, where: Country) -> Issuer:
-    """An issuer of the country, by size."""
+    """Return an issuer of the country, weighted by size."""
     known = [each for each in ISSUERS if each.country == where]
     return chance.choices(known, [each.weight for each in known])[0]
 
@@ -147,7 +148,7 @@ def card(chance: Random, source: Issuer) -> SimulatedCard:
 
 
 def home_address(chance: Random) -> str:
-    """A household's: IPv4, or one of a /64 of IPv6."""
+    """Return a household's address: IPv4, or one of an IPv6 /64."""
     if chance.random() < 0.6:
         return str(IPv4Address((240 << 24) + chance.randrange(1 << 22)))
     return str(
@@ -156,7 +157,7 @@ def home_address(chance: Random) -> str:
 
 
 def carrier_address(chance: Random) -> str:
-    """One of the few addresses that a mobile carrier puts thousands of people behind."""
+    """Return one of the few addresses behind which a mobile carrier puts thousands of people."""
     return str(IPv4Address((198 << 24) + (18 << 16) + chance.randrange(24)))
 
 
@@ -165,12 +166,12 @@ def office_address(chance: Random) -> str:
 
 
 def server_address(chance: Random) -> str:
-    """A data centre's."""
+    """Return an address in a data centre."""
     return str(IPv4Address((198 << 24) + (19 << 16) + chance.randrange(1 << 12)))
 
 
 def email(chance: Random, where: Country) -> str:
-    """A person's address; some people have one that a privacy service made up."""
+    """Return a person's address; some people have one from a privacy service."""
     first, middle, last = chance.choice(FIRST), chance.choice(LAST_NAMES), chance.choice(LAST_NAMES)
     match chance.choices(range(6), (34, 24, 14, 14, 8, 6))[0]:
         case 0:
@@ -199,7 +200,7 @@ def person(chance: Random, where: Country) -> SimulatedPerson:
 
 
 def device(chance: Random, headers: HeaderSet, address: str) -> SimulatedDevice:
-    """A device; iPhones of a model look alike to a basic fingerprint."""
+    """Return a device; iPhones of one model have the same basic fingerprint."""
     alike = "iPhone" in headers["User-Agent"]
     return SimulatedDevice(
         headers=headers,
@@ -210,7 +211,7 @@ def device(chance: Random, headers: HeaderSet, address: str) -> SimulatedDevice:
 
 
 def amount(chance: Random, shop: SimulatedMerchant) -> float:
-    """Around the merchant's middle; often a price that ends in 90 or 99."""
+    """Return an amount around the merchant's typical one; often a price that ends in 90 or 99."""
     value = max(1.0, shop.amount * chance.lognormvariate(0, 0.6))
     return round(value, 2) if chance.random() < 0.5 else int(value) + chance.choice((0.9, 0.99))
 

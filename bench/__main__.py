@@ -1,10 +1,10 @@
-"""Every benchmark, or those named, and their tables into docs/performance.md.
+"""Run every benchmark, or the named ones, and put their tables into docs/performance.md.
 
     python -m tollkeeper.bench [--full] [NAME …]
 
-Each runs in a process of its own, in short, or in its whole size with `--full`. What it prints goes
-between its two marks in the page; the words around them stay. Peers that are not installed are
-left out and named: see `peers` in pyproject.toml.
+Each runs in a process of its own, shortened, or at full size with `--full`. Its output replaces the
+text between its two marks in the page; the text around them stays. Peers that are not installed are
+named and left out: see `peers` in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "upgrade": (),
     "operated": ("--minutes", "0.7", "--rate", "100"),
 }
-"""Every benchmark, with the arguments that make it short."""
+"""Every benchmark, with the arguments that shorten it."""
 
 notes = Console(stderr=True)
 
@@ -98,14 +98,16 @@ def main() -> None:
 
 
 def printed(name: str, arguments: tuple[str, ...]) -> str | None:
-    """What a benchmark prints; None when it fails."""
+    """Return a benchmark's output; None if it fails."""
     command = [sys.executable, "-m", f"tollkeeper.bench.{name}", *arguments]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     return None if ran.returncode else ran.stdout.strip()
 
 
 def filled(page: str, name: str, told: str) -> str:
-    """The page with this between the marks of that name. ValueError for a page without them."""
+    """Return the page with this output between the benchmark's marks. ValueError for a page without
+    them.
+    """
     start, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
     before, _, rest = page.partition(start)
     _, found, after = rest.partition(end)

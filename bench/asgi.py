@@ -1,12 +1,12 @@
-"""Which server carries the application with the least CPU?
+"""Which server runs the application with the least CPU?
 
     python -m tollkeeper.bench.asgi [--seconds 3] [--rounds 3]
 
-uvicorn (httptools, uvloop) and granian, one process each, with the same application: a bare one
+uvicorn (httptools, uvloop) and granian, one process each, with the same applications: a bare one
 that reads the body and answers with a constant, and the whole service with the shipped scorecard.
-Beside them the bare one as a route of Litestar's (`@asgi`), and `toll serve`, which is uvicorn with
-bounds of its own. The rounds alternate, the figures are medians. CPU is that of the server with its
-children and threads.
+Also the bare one as a Litestar route (`@asgi`), and `toll serve`, which is uvicorn with limits of
+its own. The rounds alternate; the figures are medians. CPU is the server's with its children and
+threads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FOLDER = "BENCH_FOLDER"
 
 
 async def bare(scope: Scope, receive: Receive, send: Send) -> None:
-    """Reads the body, answers with a constant."""
+    """Read the body, answer with a constant."""
     if scope["type"] == "lifespan":
         await awake(receive, send)
         await asleep(receive, send)
@@ -54,7 +54,7 @@ async def bare(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class Whole:
-    """The service on the folder that the environment names, open for as long as the server is."""
+    """The service on the folder named in the environment, open while the server runs."""
 
     def __init__(self) -> None:
         self.app: ASGIApp = bare
@@ -90,7 +90,7 @@ async def asleep(receive: Receive, send: Send) -> None:
 
 
 def serve(server: str, name: str, port: int) -> None:
-    """`bare`, `routed` or `whole` by a server, until it is told to end."""
+    """Run `bare`, `routed` or `whole` on a server, until it is stopped."""
     if server == "uvicorn":
         apps: dict[str, ASGIApp] = {"bare": bare, "routed": routed, "whole": whole}
         uvicorn.run(
@@ -156,7 +156,7 @@ def measured(servers: dict[str, Server], seconds: int, rounds: int) -> dict[str,
 
 
 def show_servers(title: str, found: dict[str, list[Measured]], one: str = "uvicorn") -> None:
-    """Medians, and the CPU of each as a multiple of that of `one`."""
+    """Print medians, and each CPU as a multiple of that of `one`."""
     first = median(each.cpu_each for each in found[one])
     rows = []
     for name, loads in found.items():

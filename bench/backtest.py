@@ -1,4 +1,4 @@
-"""How fast is stored history replayed, beside a plain decode of the same bodies?
+"""How fast is stored history replayed, compared with only decoding the same bodies?
 
     python -m tollkeeper.bench.backtest [days of traffic]
 
@@ -70,7 +70,7 @@ SETTLED = RULE.replace(
 
 
 def entries(days: int) -> Iterator[Entry]:
-    """Payments and their updates, as a service would have kept them."""
+    """Payments and their updates, as a service would have stored them."""
     sequence = 1000
     clients = Clients()
     decision = encode_stored(
@@ -122,7 +122,7 @@ async def furnish(folder: Path) -> None:
 
 
 def filled(folder: Path, happened: Iterable[Entry]) -> Path:
-    """A data folder with a shop that these entries happened to."""
+    """Return a data folder with a shop and these entries."""
     asyncio.run(furnish(folder))
     with closing(schema.connect(folder)) as connection:
         connection.execute("BEGIN")

@@ -1,15 +1,16 @@
-"""Is anything lost, told twice or decided on what never was, when nodes, links and databases fail?
+"""Is anything lost, sent twice or decided on false data when nodes, links and databases fail?
 
     python -m tollkeeper.bench.chaos [--seconds 60] [--seed N] [--keep FOLDER] [--patroni COMMAND]
 
-Three nodes with two shards of accounts, a PostgreSQL primary and a standby that each commit waits
-for stand in network namespaces of their own, with clocks that differ. Clients report payments (some
-late), updates, events and labels, publish, block, erase, and go on at another node when one does
-not answer, while one fault after the other is made and mended; webhooks are sent what comes of it.
-In the end a checker that knows nothing of the engine counts every recorded read again by brute
-force, and looks every answer and every notice up. It takes root and the binaries of PostgreSQL.
-With the command of Patroni (and `etcd`) the standby is promoted by that, and its servers are broken. A
-history in which something is wrong is kept, with the log of each node.
+Three nodes with two shards of accounts, a PostgreSQL primary, and a standby that each commit waits
+for run in network namespaces of their own, with differing clocks. Clients report payments (some
+late), updates, events and labels, publish, block, erase, and switch to another node when one
+doesn't answer, while faults are made and repaired one after another; webhooks receive the notices.
+Afterwards a checker that shares no code with the engine recounts every recorded read by brute
+force, and verifies every answer and every notice. Needs root and PostgreSQL's binaries.
+
+With Patroni's command (and `etcd`), Patroni promotes the standby, and its servers are broken. A
+history with findings is saved, with each node's log.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ from tollkeeper.bench.tables import Target, show, show_targets
 
 MACHINES = ("node-1", "node-2", "node-3", "database-1", "database-2")
 PORT = 9000
-"""Where webhooks are taken, on the router."""
+"""The webhooks' port, on the router."""
 ACCOUNTS = ("shop", "store", "kiosk")
 CLIENTS = 12
 SKIPPED = 77
-"""The exit code where it can't be had, as test suites have it."""
+"""The exit code if it can't run here, as test suites use it."""
 HOLDS_S = (1.0, 4.0)
 """How long a fault lasts."""
 MENDS_S = (0.5, 3.0)
-"""How long there is none."""
+"""How long there is no fault."""
 _PATIENCE_S = 180
 notes = Console(stderr=True)
 
@@ -79,7 +80,7 @@ def main() -> None:
     notes.print(f"seed {seed}")
     with TemporaryDirectory(prefix="toll-chaos-") as name:
         folder = Path(name)
-        # Servers run as another user, who must be able to pass.
+        # Servers run as another user, who needs access to the folder.
         folder.chmod(0o755)
         history, made, findings = measured(folder, given.seconds, seed, given.patroni)
         keep = given.keep
@@ -97,7 +98,7 @@ def main() -> None:
 def measured(
     folder: Path, seconds: float, seed: int, manager: Path | None
 ) -> tuple[History, Counter[str], Findings]:
-    """What was asked, kept and told, what was broken, and what was found."""
+    """Return the requests, the journal and the notices; the faults made; and the findings."""
     faults = FAULTS if manager is None else patroni.FAULTS
     with cluster(folder, manager) as (site, keys), receiver(PORT) as notices:
         site.random.seed(seed)
@@ -154,7 +155,9 @@ def cluster(folder: Path, manager: Path | None) -> Iterator[tuple[Site, dict[str
 
 
 def break_things(site: Site, faults: Sequence[Fault], seconds: float) -> Counter[str]:
-    """One fault after the other, in an order of the seed's: how often each was made."""
+    """Make one fault after another, in an order drawn from the seed; return how often each was
+    made.
+    """
     made: Counter[str] = Counter()
     deadline = time.monotonic() + seconds
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""What does reading a client cost, for header sets seen before and for new ones?
+"""What does it cost to recognise a client, for known header sets and for new ones?
 
     python -m tollkeeper.bench.clients
 
@@ -66,19 +66,19 @@ PAYMENT = {
 
 
 def decoded(count: int) -> list[dict[str, str]]:
-    """Header sets as a request brings them: equal, but no string of one is a string of another."""
+    """Return header sets as requests bring them: equal, but with distinct string objects."""
     body = msgspec.json.encode(PAYMENT)
     return [msgspec.json.decode(body)["device"]["headers"] for _ in range(count)]
 
 
 def renamed(count: int, start: int) -> list[dict[str, str]]:
-    """Header sets that differ from each other in the User-Agent."""
+    """Return header sets that differ in the User-Agent."""
     name = HEADERS["User-Agent"]
     return [HEADERS | {"User-Agent": f"{name} Shop/{start + number}"} for number in range(count)]
 
 
 def microseconds(call: Callable[[Any], object], arguments: Iterable[object]) -> float:
-    """The mean time of a call, in microseconds."""
+    """Return the mean time of a call, in microseconds."""
     values = list(arguments)
     begun = time.perf_counter()
     for value in values:

@@ -1,4 +1,4 @@
-"""A cluster of Spark on this machine: a master, and workers of one core each, on loopback."""
+"""A Spark cluster on this machine: a master, and workers of one core each, on loopback."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from time import sleep
 
 ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
-"""What the environment of a driver says, too."""
+"""Also needed in a driver's environment."""
 _ROLE = "org.apache.spark.deploy"
 _LOCAL = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 
 
 @dataclass(frozen=True)
 class SparkCluster:
-    """`address` is `spark://HOST:PORT`, `workers` are the ids of their processes."""
+    """`address` is `spark://HOST:PORT`, `workers` are the process ids."""
 
     address: str
     workers: tuple[int, ...]
@@ -27,7 +27,7 @@ class SparkCluster:
 
 @contextmanager
 def spark_cluster(folder: Path, workers: int) -> Iterator[SparkCluster]:
-    """Runs so many workers, and keeps their logs and files in the folder."""
+    """Run so many workers, with logs and files in the folder."""
     with ExitStack() as running:
         master = _spark_process(folder / "master", f"{_ROLE}.master.Master", *_LOCAL)
         port, _ = running.enter_context(master)
@@ -42,7 +42,7 @@ def spark_cluster(folder: Path, workers: int) -> Iterator[SparkCluster]:
 
 @contextmanager
 def _spark_process(log: Path, *command: str) -> Iterator[tuple[str, int]]:
-    """A process of a cluster: what it says of the port that it was given, and its id."""
+    """Run a process of the cluster; yields the port that it reports, and its process id."""
     import pyspark
 
     home = Path(pyspark.__file__).parent

@@ -1,10 +1,11 @@
-"""What does Python's garbage collector take, tuned and not?
+"""What does Python's garbage collector cost, tuned and untuned?
 
     python -m tollkeeper.bench.collector [--stored 200000] [--seconds 4] [--rounds 3]
 
-The service starts on a journal of so many payments, all in its windows, once with each setting, and
-gets payments over 32 connections: as many as it takes, then half of that for the latencies. The
-rounds alternate, the figures are medians; pauses are those of all rounds, a collection is one.
+The service starts on a journal of so many payments, all in its windows, with each setting in turn,
+and gets payments over 32 connections: first at full load, then at half of that for the latencies.
+The rounds alternate; the figures are medians. Pauses are those of all rounds; each is one
+collection.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ SETTINGS: dict[str, Callable[[], None]] = {
 
 @dataclass(frozen=True)
 class Driven:
-    """A service with one setting, where it notes its pauses (in seconds), and how it did."""
+    """A service with one setting, the file where it writes its pauses (in seconds), and its
+    results.
+    """
 
     server: Server
     notes: Path
@@ -57,7 +60,9 @@ class Driven:
 
 
 def serve(folder: str, port: int, setting: str, notes: str) -> None:
-    """The service with a setting; SIGUSR1 writes the pauses since it was ready to `notes`."""
+    """Run the service with a setting; on SIGUSR1 it writes the pauses since it was ready to
+    `notes`.
+    """
     pauses: list[float] = []
 
     def note(phase: str, _info: dict[str, Any]) -> None:

@@ -1,12 +1,14 @@
-"""How fast is a rule tried over an export, beside a query by hand and beside the journal?
+"""How fast is a rule backtested over an export, compared with a hand-written query and with the
+journal?
 
     python -m tollkeeper.bench.columns [--payments 1e6] [--rounds 3]
 
-The rule reads three windows that the recorded decisions read; with a new window, one of them is of
-another length. The query by hand has the same conditions, and counts payments and money from what
-to what. Times are of the whole: from opening the files to the finished report; those two run three
-times a round. Processor time is that of all threads and processes, which are as many as there are
-processors. The first payments are those that the command shows on a terminal, from its start on.
+The rule reads three windows that the recorded decisions also read; the variant with a new window
+changes the length of one. The hand-written query has the same conditions, and counts payments and
+money by the change of action. Times are for everything: from opening the files to the finished
+report; these two run three times a round. Processor time is that of all threads and processes, one
+per processor. The first payments are those that the command shows on a terminal, timed from its
+start.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ def decided(payments: int, first: int, end: int, a_second: float) -> Iterator[En
 
 
 def fill(folder: Path, payments: int, end: int, a_second: float = A_SECOND) -> None:
-    """So many payments, up to `end` (µs), with what their decisions read."""
+    """Store so many payments, up to `end` (µs), with what their decisions read."""
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
@@ -143,20 +145,20 @@ def fill(folder: Path, payments: int, end: int, a_second: float = A_SECOND) -> N
 
 
 def processor_time() -> float:
-    """Of this process and of those that it waited for, in seconds."""
+    """Return that of this process and its finished children, in seconds."""
     used = (getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, float]:
-    """Processor and wall time, in seconds."""
+    """Return processor and wall time, in seconds."""
     begun, worked = perf_counter(), processor_time()
     run()
     return processor_time() - worked, perf_counter() - begun
 
 
 def first_rows(*command: str) -> tuple[float, float]:
-    """Processor and wall time, in seconds, until a command shows rows on a terminal."""
+    """Return processor and wall time, in seconds, until a command shows rows on a terminal."""
     terminal, its_end = os.openpty()
     begun, found = perf_counter(), b""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=its_end) as process:

@@ -1,11 +1,11 @@
-"""Is anything that was acknowledged ever lost, when the process is killed under load?
+"""Is anything that was acknowledged ever lost when the process is killed under load?
 
     python -m tollkeeper.bench.crash [--kills 50]
 
 Clients report payments, updates and events, and publish rule versions, as fast as they can; at
-random moments the process gets SIGKILL and is started again. Afterwards the journal is read: each
-acknowledged thing must be in it, each decision's window must be what a recount of the journal up to
-its place gives, and each version must be a text that was sent, whole.
+random moments the process gets SIGKILL and is restarted. Afterwards the journal is read: everything
+acknowledged must be in it, each decision's window must equal a recount of the journal up to its
+place, and each version must be a complete text that was sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EVENT = """event sign_in
 
 
 def rule(number: int) -> str:
-    """A text of its own for each version; all read one window, and long ones take time to write."""
+    """A different text for each version; all read one window, and long ones take time to write."""
     conditions = "\n".join(
         f"  condition c{n} when uses > {number + n} then deny" for n in range(40)
     )
@@ -53,7 +53,7 @@ def rule(number: int) -> str:
 
 @dataclass
 class Acknowledged:
-    """What clients were told is kept: ids, and the numbers of rule texts by version."""
+    """What clients were told is stored: ids, and the numbers of rule texts by version."""
 
     payments: set[str] = field(default_factory=set)
     updates: set[str] = field(default_factory=set)
@@ -90,7 +90,7 @@ def live(server: Server, life: int, told: Acknowledged) -> None:
 
 
 def report(server: Server, name: str, told: Acknowledged) -> None:
-    """Payments, their updates and events, one after the other until the service dies."""
+    """Report payments, their updates and events, one at a time until the service dies."""
     with client_of(server) as client:
         number = 0
         try:
@@ -110,7 +110,7 @@ def report(server: Server, name: str, told: Acknowledged) -> None:
 
 
 def publish(server: Server, life: int, told: Acknowledged) -> None:
-    """New versions of the rule, one after the other until the service dies."""
+    """Publish new versions of the rule, one at a time until the service dies."""
     with client_of(server) as client:
         number = 1000 * life
         try:
@@ -144,7 +144,7 @@ def payment(id_: str, user: str) -> dict[str, Any]:
 
 
 async def found(picture: Picture, told: Acknowledged) -> dict[str, int]:
-    """What is wrong in the journal, by its name in the table."""
+    """Return the number of errors in the journal, by their names in the table."""
     entries = [entry for batch in picture.journal.replay() for entry in batch]
     ids = {kind: {entry.id for entry in entries if entry.kind == kind} for kind in Kind}
     account = picture.state.accounts[picture.state.numbers[ACCOUNT]]
@@ -169,7 +169,9 @@ async def found(picture: Picture, told: Acknowledged) -> dict[str, int]:
 
 
 def differing(entries: list[Entry]) -> int:
-    """How many decisions read another number of the user's payments than the journal has there."""
+    """Count the decisions that read another number of the user's payments than the journal has
+    there.
+    """
     seen: Counter[str | None] = Counter()
     wrong = 0
     for entry in entries:

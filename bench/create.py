@@ -1,4 +1,4 @@
-"""A payment from its reading to the disk, as the API takes it there."""
+"""Decide and store a payment as the API does."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What do curves from an account's own labels add to the shipped scorecard?
+"""What do curves fitted to an account's own labels add to the shipped scorecard?
 
     python -m tollkeeper.bench.curves [SEED …]
 
 Each seed is one account's hard traffic, all of it labelled. What is learned from the first 70 % is
-judged on the last 30 %, whose campaigns are partly others; and on the first 70 % itself, each payment
-by curves that never saw its campaign. No choice was made on the seeds, those of `bench.scores`.
+judged on the last 30 %, which has partly other campaigns; and on the first 70 % itself, where each
+payment is scored by curves that never saw its campaign. No choice was made on these seeds, those of
+`bench.scores`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def figures(quality: Quality) -> tuple[float, ...]:
 
 
 def compare(title: str, seeds: Sequence[int], pairs: Sequence[tuple[Quality, Quality]]) -> None:
-    """A row to a seed, the least found first: what the author's scorecard does, and with curves."""
+    """Print a row per seed, the one with the least recall first: the shipped scorecard alone, and
+    with curves.
+    """
     found = [
         (seed, figures(before), figures(after))
         for seed, (before, after) in zip(seeds, pairs, strict=True)
@@ -83,7 +86,7 @@ def main() -> None:
         try:
             found[seed] = fitted(seed)
         except FitError:
-            # No bot came in the last 30 % of the time, so there is nothing to judge by.
+            # There were no bots in the last 30 % of the time, so there is nothing to judge.
             refused.append(seed)
     compare("On later payments", [*found], [(each.before, each.after) for each in found.values()])
     apart = [(seed, each.left_out) for seed, each in found.items() if each.left_out]

@@ -1,12 +1,12 @@
-"""How long after a keystroke does an editor have what is wrong with a rule?
+"""How long after a keystroke does an editor show what is wrong with a rule?
 
     python -m tollkeeper.bench.editor [--strokes N]
 
-`toll lsp` over standard input and output in a folder of rule files: each stroke sends the changed
-text, as an editor does, and waits for the diagnostics of just that text. The latency holds the
-time for which the server waits for the author to rest; the processor time is the server's own. On a
-machine with other work a latency holds waiting for a core too: what a stroke takes with a core of
-its own is that rest and the processor time.
+`toll lsp` runs over standard input and output in a folder of rule files: each stroke sends the
+changed text, as an editor does, and waits for the diagnostics of that text. The latency includes
+the time for which the server waits for the author to pause; the processor time is the server's own.
+On a busy machine a latency also includes waiting for a core: with a core of its own, a stroke takes
+that pause plus the processor time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tollkeeper.grammar.checker import KnownNames
 
 ENTRY = "from tollkeeper.cli import main; main()"
 DEFINITIONS = 10
-"""Of so many files, one is a file of definitions."""
+"""One in so many files is a definitions file."""
 
 
 def rule(name: str, lines: int) -> str:
-    """A rule of about so many lines: half of it aggregates over history, half conditions."""
+    """Return a rule of about so many lines: half aggregates over history, half conditions."""
     each = range((lines - 1) // 4)
     lets = [
         f"  let x{i} = count(payments by user.id, merchant.id over {i % 48 + 1}h where amount > {i})"
@@ -53,7 +53,7 @@ def rule(name: str, lines: int) -> str:
 
 
 def fill(folder: Path, files: int) -> None:
-    """A folder of so many files, a tenth of them definitions that the others use."""
+    """Write so many files, a tenth of them definitions that the others use."""
     for number in range(files):
         name = f"file_{number}"
         if number % DEFINITIONS == 0:
@@ -69,7 +69,7 @@ def fill(folder: Path, files: int) -> None:
 
 
 class Editor:
-    """The client's side of a server: one thread, one request at a time."""
+    """The client of a server: one thread, one request at a time."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
         assert process.stdin is not None
@@ -100,7 +100,7 @@ class Editor:
                 return found
 
     def cpu_s(self) -> float:
-        """The processor time that the server has taken."""
+        """The processor time that the server has used."""
         threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
 
@@ -133,7 +133,7 @@ def editing(folder: Path) -> Iterator[Editor]:
 
 
 def type_in(editor: Editor, path: Path, text: str, strokes: int) -> tuple[list[float], list[float]]:
-    """The latency of each stroke, and the server's processor time for it, in ms."""
+    """Return each stroke's latency, and the server's processor time for it, in ms."""
     uri = path.as_uri()
     document = {"uri": uri, "languageId": "toll", "version": 0, "text": text}
     editor.tell("textDocument/didOpen", textDocument=document)
@@ -157,7 +157,9 @@ def p95(values: list[float]) -> float:
 
 
 def check_ms(text: str) -> float:
-    """The processor time of the best of five checks, the collector at rest as in the server."""
+    """Return the processor time of the best of five checks, with the collector frozen as in the
+    server.
+    """
     content = text.encode()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

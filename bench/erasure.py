@@ -1,10 +1,10 @@
-"""What does it cost to erase a person, in a long history beside a short one?
+"""What does it cost to erase a person, in a long history and in a short one?
 
     python -m tollkeeper.bench.erasure [PAYMENTS]
 
-The history of `rebuild`, and a tenth of it, each with the windows of its rule. The index tells where
-a person stands; without one every entry is looked through for the name. CPU is that of all threads,
-emptying the write-ahead log included.
+The history of `rebuild`, and a tenth of it, each with the windows of its rule. The index finds a
+person's entries; without it, every entry is searched for the name. CPU is that of all threads,
+including the checkpoint of the write-ahead log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORTH = 10.0
 
 
 class Erasures(NamedTuple):
-    """The payments of those erased; processor and wall seconds of one erasure."""
+    """The number of the persons' payments; processor and wall seconds of one erasure."""
 
     payments: int
     cpu: float
@@ -69,7 +69,7 @@ def measure(payments: int) -> Seen:
     with TemporaryDirectory(prefix="toll-erasure-") as name:
         folder = Path(name)
         asyncio.run(configure(folder))
-        # Seven of ten have an update.
+        # Seven in ten have an update.
         store(folder, islice(entries(payments), payments * 17 // 10))
         return alone(partial(erase_in, folder))
 

@@ -1,9 +1,9 @@
-"""How many events a second go through HTTP, beside payments without a rule?
+"""How many events a second can be sent over HTTP, compared with payments without a rule?
 
     python -m tollkeeper.bench.events [SECONDS]
 
-One process serves, this one sends over kept-alive connections. The type has 5 metrics and 3
-monitors; its events come from 10,000 users. Rounds of the two take turns, and the ratio is that of
+One process serves; this one sends over persistent connections. The type has 5 metrics and 3
+monitors; its events come from 10,000 users. Rounds of the two alternate, and the ratio is that of
 their medians.
 """
 
@@ -77,7 +77,9 @@ def one_payment() -> bytes:
 
 
 async def rate(url: httpx.URL, key: str, path: str, bodies: list[bytes], seconds: float) -> float:
-    """Requests per second that were answered 201; the client is bare, so as to be the faster."""
+    """Return the requests per second that were answered 201; the client is minimal, so that it is
+    faster than the service.
+    """
     head = f"POST /v1{path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n"
     requests = [f"{head}content-length: {len(body)}\r\n\r\n".encode() + body for body in bodies]
     supply, done = itertools.cycle(requests), 0

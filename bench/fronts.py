@@ -1,11 +1,12 @@
-"""What would front processes give, that do HTTP and read payments beside the one that decides?
+"""What would front processes gain that handle HTTP and read payments for the deciding process?
 
     python -m tollkeeper.bench.fronts [--payments 20000]
 
-A trial of the joint alone. A front reads and checks a payment, packs it (MessagePack) and writes it
-to a socket, so many at a time; the decider unpacks it, packs an answer and writes that back. What a
-payment takes on each side is what the joint adds to the way; what the decider is spared is in the
-table of `bench.stages`. CPU of each process, with a payment in `--batches` at a time.
+Measures the interface between the two alone. A front reads and checks payments, packs them
+(MessagePack) and writes them to a socket, several at a time; the decider unpacks them, packs
+answers and writes them back. The difference on each side is the cost of the interface; what the
+decider saves is in the table of `bench.stages`. CPU of each process, with `--batches` payments at a
+time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _ANSWER = PaymentCreated(
 
 
 class Sent(msgspec.Struct, array_like=True):
-    """A payment on its way to who decides: by which key, when, and what was read."""
+    """A payment on its way to the decider: its key, its arrival, and the decoded payment."""
 
     key: str
     arrived: int
@@ -62,7 +63,7 @@ def main() -> None:
 
 
 def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tuple[float, float]:
-    """µs of CPU a payment of the front, and of the decider."""
+    """Return µs of CPU per payment, of the front and of the decider."""
     here, there = socket.socketpair()
     told, tell = os.pipe()
     child = os.fork()
@@ -97,7 +98,7 @@ def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tupl
 
 
 def decide(there: socket.socket, count: int) -> float:
-    """Seconds of CPU to unpack so many payments and to answer them."""
+    """Return the seconds of CPU to unpack and answer so many payments."""
     encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Sent).decode
     buffer = b""
     begun = time.process_time()
@@ -115,7 +116,7 @@ def decide(there: socket.socket, count: int) -> float:
 
 
 def first_of(buffer: bytes) -> bytes | None:
-    """The first whole message, None while there is none."""
+    """Return the first complete message; None if there is none yet."""
     if len(buffer) < _LENGTH:
         return None
     end = _LENGTH + int.from_bytes(buffer[:_LENGTH])

@@ -1,11 +1,11 @@
-"""Does anything but what must grow with rules, lists and stored payments?
+"""Does anything grow with rules, lists and stored payments that shouldn't?
 
     python -m tollkeeper.bench.growth [--payments 1000000]
 
 Each size has a data folder and a process of its own: it starts on the folder as `toll serve` does,
 decides new payments 32 at a time, each on disk, and reads stored ones. CPU is that of both threads,
-the least of the rounds. Stored payments are put into the journal directly, six in a second until
-now, of 200,000 users: what is older than the longest window and its allowance is in no window.
+the least of the rounds. Stored payments are put into the journal directly, six a second until now,
+of 200,000 users: those older than the longest window and its allowance are in no window.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ ROUNDS = 3
 AT_ONCE = 32
 MOST = 1.5
 MEMORY_GIB = 2
-"""What a service with 1,000,000 payments in its windows may hold."""
+"""The most memory of a service with 1,000,000 payments in its windows."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Seconds of a start, bytes held after it, payments a second on disk, µs of CPU to decide a
-    payment, to read a stored one and to explain it, elements in the windows."""
+    """Seconds of a start, bytes of memory after it, payments a second on disk, µs of CPU to decide
+    a payment, to read a stored one and to explain it, elements in the windows.
+    """
 
     start: float
     memory: int
@@ -126,7 +127,7 @@ def show_sizes(title: str, what: str, sizes: dict[int, Seen]) -> None:
 
 
 def grown(sizes: Sequence[int], furnish: Callable[[Path, int], None]) -> dict[int, Seen]:
-    """What is seen in a folder of each size."""
+    """Return the measurements of a folder of each size."""
     found = {}
     for size in sizes:
         with TemporaryDirectory(prefix="toll-growth-") as name:
@@ -170,7 +171,7 @@ def payments_in(folder: Path, number: int) -> None:
 
 
 def publish(folder: Path, rules: Mapping[str, str]) -> None:
-    """An account with these rules in force, by name."""
+    """Make an account with these active rules, by name."""
 
     async def work() -> None:
         async with open_engine(folder, "bench") as engine:
@@ -182,7 +183,7 @@ def publish(folder: Path, rules: Mapping[str, str]) -> None:
 
 
 def apart(folder: Path) -> Seen:
-    """What a new process sees: it holds nothing yet, and nothing stays behind."""
+    """Return what a new process measures, without memory left from others."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
         return processes.submit(seen, folder).result()
 
@@ -216,7 +217,7 @@ async def _seen(folder: Path) -> Seen:
 
 
 async def decided(engine: Engine) -> tuple[float, float]:
-    """New payments on disk in a second, and µs of CPU for each."""
+    """Return new payments a second on disk, and µs of CPU for each."""
     active, random = engine.active[1], Random(now())
     payments = [read_creation(body(random), now()) for _ in range(PAYMENTS)]
     begun, cpu = time.perf_counter(), time.process_time()
@@ -230,14 +231,14 @@ async def decided(engine: Engine) -> tuple[float, float]:
 
 
 async def stored_ids(engine: Engine) -> list[str]:
-    """Ids of stored payments, at random."""
+    """Return random ids of stored payments."""
     last, random = engine.journal.last_sequence(), Random(1)
     found = [await engine.journal.entry(random.randint(1, last)) for _ in range(PAYMENTS)]
     return [each.id for each in found if each is not None and each.kind == Kind.PAYMENT]
 
 
 async def each_of(ids: Sequence[str], ask: Callable[[str], Awaitable[object]]) -> float:
-    """µs of CPU for each."""
+    """Return µs of CPU for each."""
     begun = time.process_time()
     for each in ids:
         await ask(each)

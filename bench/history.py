@@ -1,4 +1,4 @@
-"""Stored payments as a service would have kept them, put into its journal without deciding them."""
+"""Stored payments as a service would have stored them, put into its journal without deciding them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUTCOME = encode_stored(
 
 
 def fill(folder: Path, payments: int) -> None:
-    """So many payments of the folder's first account, the newest of them now."""
+    """Store so many payments of the folder's first account, the newest of them now."""
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
@@ -50,7 +50,7 @@ def fill(folder: Path, payments: int) -> None:
 
 
 def stored(first: int, payments: int, end: int, a_second: float = A_SECOND) -> Iterator[Entry]:
-    """Entries from the sequence number `first` on, so many in a second up to `end`, in µs."""
+    """Yield entries from the sequence number `first` on, so many a second up to `end`, in µs."""
     random, pattern = Random(7), template()
     for number in range(payments):
         arrived = end - int((payments - number) * 1_000_000 // a_second)
@@ -72,12 +72,12 @@ def stored(first: int, payments: int, end: int, a_second: float = A_SECOND) -> I
 
 
 def stored_id(number: int) -> str:
-    """The id of a stored payment: random, as the service's own are, and found again by number."""
+    """Return the id of a stored payment: random like the service's, but derived from its number."""
     return str(UUID(int=Random(number).getrandbits(128), version=4))
 
 
 def template() -> str:
-    """A payment as the journal keeps it, with marks where payments differ."""
+    """Return a payment as the journal stores it, with marks where payments differ."""
     sent = payment(Random(1))
     sent["id"] = ID
     sent["user"] = {"id": USER, "email": f"{USER}@mail.example"}
@@ -91,5 +91,5 @@ def template() -> str:
 
 
 def shown(instant: datetime) -> str:
-    """An instant as JSON has it."""
+    """Return an instant as JSON text."""
     return msgspec.to_builtins(instant)

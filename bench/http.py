@@ -1,12 +1,12 @@
-"""What does a whole request cost over HTTP, beside Litestar's ordinary handler?
+"""What does a whole request cost over HTTP, compared with Litestar's ordinary handler?
 
     python -m tollkeeper.bench.http [--seconds 4] [--rounds 5]
 
-`wrk` sends unique payments of 1.6 KB. The service does all it does for a payment: every field rule,
-the shipped scorecard, `web_checkout.rule`, one durable commit. The peers decode the same body into
-the same types and answer with a constant; one of them keeps nothing, the other commits one
-transaction per request. One service runs without the process of its index, as on a machine with room
-for it. The rounds alternate, the figures are medians. CPU is the server's and its processes'.
+`wrk` sends unique payments of 1.6 KB. The service does everything: every field rule, the shipped
+scorecard, `web_checkout.rule`, one durable commit. The peers decode the same body into the same
+types and answer with a constant; one of them stores nothing, the other commits one transaction per
+request. One service runs without the index process, as on a machine with room for it. The rounds
+alternate; the figures are medians. CPU is the server's with its child processes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tollkeeper.engine.programs.load import SHIPPED
 
 PEERS = ("typed", "transaction")
 SERVICES = {"lean": "lean", "unindexed": "lean", "shipped": "shipped"}
-"""Each service with what its account is furnished with."""
+"""Each service, and the setup of its account."""
 NAMES = {
     "typed": "typed handler, nothing kept",
     "transaction": "typed handler, one transaction a request",
@@ -92,7 +92,7 @@ class Answer(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Driven:
-    """A server and how it did, round by round."""
+    """A server and its results, round by round."""
 
     name: str
     server: Server
@@ -156,7 +156,7 @@ def show_figures(driven: Sequence[Driven]) -> None:
 
 
 def figures(driven: Driven) -> tuple[float, float, float]:
-    """Requests a second, µs of CPU a request, p99 in ms at half load."""
+    """Return requests a second, µs of CPU per request, p99 in ms at half load."""
     return (
         median(each.rate for each in driven.full),
         median(each.cpu_each for each in driven.full),
@@ -185,9 +185,9 @@ def show_stored(kept: Iterable[tuple[str, Path, Sequence[Measured]]]) -> None:
 
 
 def furnish(folder: Path, name: str) -> str:
-    """An account with its rule in force, and its scorecard but for `shipped`; its key.
+    """Make an account with its active rule, and its scorecard except for `shipped`; return its key.
 
-    `lean` reads 3 windows, `plain` no history at all.
+    `lean` reads 3 windows, `plain` no history.
     """
     key = new_key(folder, "payments")
     files = {
@@ -211,7 +211,7 @@ def peer(name: str, folder: Path) -> Iterator[Server]:
 
 
 def serve_peer(name: str, folder: str, port: int) -> None:
-    """Litestar's ordinary handler: the body comes in typed, a Struct goes out."""
+    """Litestar's ordinary handler: a typed body in, a Struct out."""
     answer = Answer(Result("0", "initiated"))
     database = sqlite3.connect(Path(folder, "peer.db"), isolation_level=None)
     for setting in ("journal_mode = WAL", "synchronous = FULL"):

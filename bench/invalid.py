@@ -2,9 +2,9 @@
 
     python -m tollkeeper.bench.invalid [--seconds 2] [--rounds 3]
 
-`wrk` sends each kind over 8 connections; the figure is the server's CPU for a request, beside that
-of valid payments of about the same size, which are scored, sent through the shipped rule and kept
-on disk. The rounds alternate, the figures are medians.
+`wrk` sends each kind over 8 connections; the figure is the server's CPU per request, compared with
+valid payments of about the same size, which are scored, sent through the shipped rule and stored on
+disk. The rounds alternate; the figures are medians.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def long(chance: random.Random) -> bytes:
 
 
 def changed(change: Callable[[dict[str, Any]], Any], of: Make) -> Make:
-    """Bodies of another kind, each with this change."""
+    """Return a maker of bodies with this change."""
 
     def make(chance: random.Random) -> bytes:
         sent = json.decode(of(chance))
@@ -105,7 +105,7 @@ KINDS: dict[str, tuple[Make, Make]] = {
     "100 attempts, cut off": (lambda chance: long(chance)[:-40], long),
     "metadata 5,000 deep": (nested_in_metadata, long),
 }
-"""How to make a body of each kind, and the valid one to put beside it."""
+"""The maker of each kind's bodies, and that of the valid ones to compare with."""
 
 
 def main() -> None:
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def write(folder: Path, name: str) -> int:
-    """A file with bodies of that kind; the mean of their sizes."""
+    """Write a file with bodies of that kind; return their mean size."""
     chance = random.Random(5)
     bodies = [KINDS[name][0](chance) for _ in range(BODIES)]
     (folder / name).write_bytes(b"\n".join(bodies) + b"\n")

@@ -1,11 +1,11 @@
-"""How soon has a node that joins its windows: from the owner, and from the journal?
+"""How soon does a joining node have its windows: copied from the owner, and built from the journal?
 
     python -m tollkeeper.bench.joining [PAYMENTS] [--server URL]
 
-The payments of `bench.rebuild` are moved into a PostgreSQL database. The first node fills its windows
-from the journal; the next takes them from that one, and reads what came after. Seconds by the clock
-and of each node's processor, until it could own the journal; both nodes and the database share this
-machine.
+The payments of `bench.rebuild` are imported into a PostgreSQL database. The first node builds its
+windows from the journal; the next copies them from the first, and reads what came after. Wall
+seconds and processor seconds of each node until it could own the journal; both nodes and the
+database share this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tollkeeper.engine.folder_key import KEY_FILE
 
 
 def started(server: Server, url: str, count: int, begun: float) -> tuple[float, float]:
-    """Seconds by the clock and of the processor, once so many nodes could own the journal."""
+    """Return wall and processor seconds until so many nodes could own the journal."""
     wait_for_whole(url, count)
     return time.perf_counter() - begun, cpu_seconds(server.process.pid)
 

@@ -1,8 +1,9 @@
-"""What does the journal cost: in one commit for all who wait, as it grows, beside other writes?
+"""What does the journal cost: with one commit for all that wait, as it grows, and beside other
+writes?
 
     python -m tollkeeper.bench.journal [ROWS]
 
-Fills a journal up to ROWS entries, at least 10,000 and 1,000,000 when left out: about a minute a
+Fills a journal with up to ROWS entries, by default 10,000 and then 1,000,000: about a minute per
 million.
 """
 
@@ -34,7 +35,7 @@ START = 1_760_000_000_000_000
 WAITING = 32
 FEW = 8
 LOG_PAGES = (16, schema.LOG_PAGES, 1_000)
-"""The last is SQLite's own."""
+"""The last is SQLite's default."""
 APPENDS = 4_000
 ROUNDS = 5
 PROBES = 2_000
@@ -42,19 +43,19 @@ INSERT = f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
 
 def entry(sequence: int) -> Entry:
-    """A payment of about 2.1 KB with a random id that its sequence number gives again."""
+    """Return a payment of about 2.1 KB, with a random id derived from its sequence number."""
     record_id = str(UUID(int=random.Random(sequence).getrandbits(128), version=4))
     arrived = START + sequence * 1_000
     return Entry(sequence, 1, Kind.PAYMENT, record_id, arrived, arrived, BODY, OUTCOME)
 
 
 def entries(first: int, number: int) -> list[Entry]:
-    """That many entries from a sequence number on."""
+    """Return that many entries from a sequence number on."""
     return [entry(sequence) for sequence in range(first, first + number)]
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long the work takes."""
+    """Return the seconds that the work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -62,14 +63,14 @@ def seconds(work: Callable[[], object]) -> float:
 
 @contextmanager
 def fresh_folder() -> Iterator[Path]:
-    """A folder with an empty journal's file in it."""
+    """A folder with an empty journal's file."""
     with tempfile.TemporaryDirectory() as name:
         schema.prepare(Path(name))
         yield Path(name)
 
 
 async def append_all(journal: SqliteJournal, waiting: Iterable[Entry]) -> float:
-    """Seconds until all are on disk, at most `WAITING` of them waiting at a time."""
+    """Return the seconds until all are on disk, with at most `WAITING` of them waiting at a time."""
     supply = iter(waiting)
 
     async def client() -> None:
@@ -82,13 +83,13 @@ async def append_all(journal: SqliteJournal, waiting: Iterable[Entry]) -> float:
 
 
 def append_each(folder: Path, rows: list[Entry]) -> float:
-    """Seconds for one durable transaction per entry, with nothing else around it."""
+    """Return the seconds with one durable transaction per entry, and nothing else."""
     with closing(schema.connect(folder)) as connection:
         return seconds(lambda: [connection.execute(INSERT, row) for row in rows])
 
 
 async def group_commit() -> None:
-    """Appends a second, rounds of both kinds taking turns in journals of their own."""
+    """Appends a second; rounds of both kinds alternate, in journals of their own."""
     with fresh_folder() as together, fresh_folder() as apart:
         rates: list[tuple[float, float]] = []
         async with open_journal(together, "bench") as journal:
@@ -106,7 +107,7 @@ async def group_commit() -> None:
 
 
 def fill(folder: Path, first: int, last: int) -> None:
-    """Puts entries into the file without waiting for the disk."""
+    """Put entries into the file without waiting for the disk."""
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         for start in range(first, last + 1, 10_000):
@@ -116,7 +117,7 @@ def fill(folder: Path, first: int, last: int) -> None:
 
 
 async def point_reads(journal: SqliteJournal, rows: int) -> tuple[float, float]:
-    """Microseconds for `exists` of an unused id and for `states` of a used one, at random."""
+    """Return microseconds for `exists` of an unused id and for `states` of a used one, at random."""
     used = [entry(random.randint(1, rows)).id for _ in range(PROBES)]
     unused = [entry(rows * 2 + number).id for number in range(PROBES)]
     start = time.perf_counter()
@@ -184,13 +185,13 @@ def indexes(folder: Path) -> None:
 
 
 def insert_in_groups(connection: sqlite3.Connection, rows: list[Entry]) -> None:
-    """One transaction for each 32 rows."""
+    """Insert with one transaction per 32 rows."""
     for start in range(0, len(rows), WAITING):
         commit(connection, rows[start : start + WAITING])
 
 
 def commits() -> None:
-    """Milliseconds of durable commits of a few entries, by the pages that the log may get."""
+    """Milliseconds of durable commits of a few entries, by the allowed pages of the log."""
     found: list[list[Cell]] = []
     for pages in LOG_PAGES:
         with fresh_folder() as folder, closing(schema.connect(folder)) as connection:
@@ -216,7 +217,7 @@ def commit(connection: sqlite3.Connection, rows: list[Entry]) -> None:
 
 
 class Stopwatch:
-    """A journal's `run` that notes how long each piece of work held the writer, in seconds."""
+    """Wraps a journal's `run`, and records how long each piece of work held the writer, in seconds."""
 
     def __init__(self, journal: SqliteJournal) -> None:
         self.longest = 0.0
@@ -224,7 +225,7 @@ class Stopwatch:
         journal.run = self.run  # type: ignore[method-assign]
 
     async def run(self, work: Callable[[sqlite3.Connection], object]) -> object:
-        """Does the work."""
+        """Run the work."""
 
         def timed(connection: sqlite3.Connection) -> object:
             start = time.perf_counter()
@@ -237,7 +238,7 @@ class Stopwatch:
 
 
 async def other_writes(folder: Path, rows: int) -> None:
-    """The longest that a purge, a rewrite and an import hold the writer up."""
+    """The longest time for which a purge, a rewrite and an import hold the writer."""
     found: list[tuple[str, str, float, float]] = []
     async with open_journal(folder, "bench") as journal:
         for name, work in (
@@ -275,7 +276,7 @@ async def other_writes(folder: Path, rows: int) -> None:
 
 
 async def measure(rows: int) -> None:
-    """All of it."""
+    """Run all measurements."""
     await group_commit()
     commits()
     with fresh_folder() as folder:

@@ -1,11 +1,11 @@
-"""Do payments wait for the index that follows them, and how far is it behind?
+"""Do payments wait for the index that follows them, and how far behind is it?
 
     python -m tollkeeper.bench.lag [--payments 1500000] [--seconds 8] [--rate 400] [--later 2000]
 
 A service starts with payments in its journal that its index lacks. While others come at a steady
-pace, the index's processes are stopped, or let on to catch up, in turns that change places. Then, once
-all is taken in, the index is asked again and again how far it is behind, while `--later` payments a
-second come, or as many as the machine carries.
+rate, the index's processes are alternately stopped and allowed to catch up. Once everything is
+indexed, the index's lag is queried repeatedly while `--later` payments a second come, or as many as
+the machine can process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tollkeeper.engine.search import index_file
 
 TURNS = 6
 EACH_S = 0.05
-"""How often the index is asked how far it is behind."""
+"""The interval at which the index's lag is queried."""
 CONNECTIONS = 32
 
 
@@ -94,7 +94,9 @@ def main() -> None:
 
 
 class Turns:
-    """What payments took, and the index's processes of a processor, in several turns."""
+    """Measurements of payments, and the share of a processor that the index's processes used, in
+    several turns.
+    """
 
     def __init__(self) -> None:
         self.taken: list[Measured] = []
@@ -117,7 +119,7 @@ def pay(server: Server, rate: int, seconds: float) -> Measured:
 
 
 def count_lacking(folder: Path) -> int:
-    """How many entries of the journal the index lacks."""
+    """Return the number of journal entries that the index lacks."""
     with closing(schema.connect_for_reading(folder)) as journal:
         last = reads.last_sequence(journal)
     with closing(index_file.connect_to_read(folder)) as index:
@@ -125,7 +127,7 @@ def count_lacking(folder: Path) -> int:
 
 
 def lag(server: Server) -> int:
-    """By how many milliseconds the index is behind."""
+    """Return the index's lag in milliseconds."""
     headers = {"authorization": f"Bearer {server.key}"}
     answer = httpx.get(f"{server.url}/v1/payments/count?since=1s", headers=headers, timeout=60)
     answer.raise_for_status()
@@ -135,7 +137,7 @@ def lag(server: Server) -> int:
 
 @contextmanager
 def lags(server: Server) -> Iterator[list[int]]:
-    """By how much the index is behind, asked every `EACH_S` until the block ends."""
+    """Query the index's lag every `EACH_S` while the context lasts."""
     found: list[int] = []
     done = threading.Event()
 

@@ -1,9 +1,9 @@
 """A data folder with millions of payments and their index, written in bulk.
 
-Some blocks of sequence numbers are drawn, and then repeated with later times and other ids. The
-journal has every entry; the index is written a block at a time from the same draws, with the terms,
-hashes and packing of its own writer, whose way through each payment would take an hour.
-`tests/bench/test_large_index.py` holds it to what that writer makes of the journal.
+Some blocks of sequence numbers are generated, and then repeated with later times and other ids. The
+journal has every entry; the index is written block by block from the same data, with the terms,
+hashes and packing of the product's own writer, which would take an hour.
+`tests/bench/test_large_index.py` compares the result with that writer's.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ CONDITIONS = ("card_list", "guessing", "card_again", "night")
 MOST_ENTRIES = 3
 """A payment, an update and a label."""
 _ENTRIES = 1.203
-"""What the journal has of a payment on average: itself, an update, a label."""
+"""Average journal entries per payment: itself, an update, a label."""
 _PAYMENTS_OF_BLOCK = 54_000
 _DRAWN_BLOCKS = 16
 _SEED = 7
@@ -67,7 +67,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Drawn(NamedTuple):
-    """A payment, and what was told of it later: its entries follow each other from `sequence` on."""
+    """A payment, and its update and label, if any; its entries have consecutive numbers from
+    `sequence` on.
+    """
 
     sequence: int
     user: int
@@ -81,7 +83,7 @@ class Drawn(NamedTuple):
         return payment_id(self.sequence)
 
     def entries(self) -> Iterator[Entry]:
-        """As the journal has them."""
+        """Yield its entries in the journal."""
         sequence, id_, arrived = self.sequence, self.id, self.arrived
         created = body(id_, self.user, "initiated", arrived)
         yield Entry(
@@ -97,8 +99,9 @@ class Drawn(NamedTuple):
 
 
 def draw(first: int, beyond: int, since: int, until: int, random: Random) -> Iterator[Drawn]:
-    """Payments whose entries have the sequence numbers from `first` to before `beyond`, spread over
-    the time from `since` to before `until` (µs)."""
+    """Yield payments whose entries have the sequence numbers from `first` to before `beyond`,
+    spread over the time from `since` to before `until` (µs).
+    """
     sequence = first
     while sequence + MOST_ENTRIES <= beyond:
         told = random.random() < 0.2
@@ -119,7 +122,7 @@ def payment_id(sequence: int) -> str:
 
 
 def body(id_: str, user: int, status: str, arrived: int) -> bytes:
-    """A payment of a user as the journal has it."""
+    """Return a payment of a user as the journal stores it."""
     last_four = f"{user % 10_000:04}"
     bin_ = f"400{user % BINS:05}"
     payment = {
@@ -150,7 +153,7 @@ def body(id_: str, user: int, status: str, arrived: int) -> bytes:
 
 
 def _draw_decision(random: Random) -> tuple[int, str | None]:
-    """A score in hundredths, and the condition that was met."""
+    """Return a score in hundredths, and the condition that was met."""
     score = min(int(random.expovariate(8) * 100), 100)
     met = random.random()
     if met >= 0.04:
@@ -172,8 +175,9 @@ _DECISIONS = {
 
 
 def fill(folder: Path, payments: int, until: int) -> int:
-    """Makes a folder's journal and its index, of about so many payments or some more, of the 30 days
-    before `until` (µs); how many there are."""
+    """Make a folder's journal and index with at least about so many payments, of the 30 days before
+    `until` (µs); return their number.
+    """
     schema.prepare(folder)
     blocks = -(-payments // _PAYMENTS_OF_BLOCK)
     drawn = min(blocks, _DRAWN_BLOCKS)
@@ -196,23 +200,25 @@ def _fill_index(folder: Path, span: tuple[int, int, int, int], repetition: Repet
 
 
 class Repetition(NamedTuple):
-    """What stands in the first `blocks` blocks is there again, as often as makes `times` in all, each
-    time `later` µs after the time before."""
+    """Repeats the first `blocks` blocks until there are `times` of them in all, each `later` µs
+    after the previous.
+    """
 
     blocks: int
     times: int
     later: int
 
     def copies(self) -> Iterator[tuple[int, int, int, int]]:
-        """Of each block that is copied: how often it was before, its place, and that of the copy,
-        and by how much (µs) that is later."""
+        """For each copied block, yield the number of the repetition, its block, the copy's block,
+        and how much later (µs) it is.
+        """
         for time in range(1, self.times):
             for block in range(self.blocks):
                 yield time, block, time * self.blocks + block, time * self.later
 
 
 def repeat_journal(folder: Path, repetition: Repetition) -> None:
-    """Appends the first blocks' entries again; ids end with the number of the repetition."""
+    """Append the first blocks' entries again; ids end with the number of the repetition."""
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         for time, block, copy, later in repetition.copies():
@@ -222,7 +228,7 @@ def repeat_journal(folder: Path, repetition: Repetition) -> None:
 
 
 def repeat_index(folder: Path, repetition: Repetition) -> None:
-    """Does to the index what following such a journal would."""
+    """Do to the index what following such a journal would do."""
     with closing(index_file.connect_to_write(folder)) as index:
         for _, block, copy, later in repetition.copies():
             given = {
@@ -274,7 +280,7 @@ _REPEAT = _REPEAT_OUTCOMES, _REPEAT_MINUTES, _REPEAT_LABELS, _REPEAT_CHANGED
 
 
 def fill_journal(folder: Path, drawn: Iterable[Drawn]) -> None:
-    """Puts the entries into a journal that is prepared."""
+    """Put the entries into a prepared journal."""
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         batch: list[Entry] = []
@@ -293,7 +299,7 @@ def _insert(connection: Any, batch: list[Entry]) -> None:
 
 
 def append(folder: Path, payments: int, until: int) -> None:
-    """About so many payments of the 30 days before `until` (µs), after what is in the journal."""
+    """Append about so many payments of the 30 days before `until` (µs) to the journal."""
     with closing(schema.connect_for_reading(folder)) as connection:
         first = reads.last_sequence(connection) + 1
     beyond = first + round(payments * _ENTRIES)
@@ -301,7 +307,7 @@ def append(folder: Path, payments: int, until: int) -> None:
 
 
 def fill_index(folder: Path, drawn: Iterable[Drawn]) -> None:
-    """Makes the index of a journal of the same payments anew."""
+    """Make the index of a journal with these payments."""
     with closing(index_file.connect_to_write(folder)) as index:
         with index_file.transaction(index):
             index_file.empty_index(index, 0)
@@ -358,7 +364,7 @@ class _Filling:
         note_runs(self._index, [(ACCOUNT, block)])
 
     def _of_user(self, payment: Drawn) -> tuple[tuple[Facet, int], ...]:
-        """What all payments of a user have in common."""
+        """Return the terms that all payments of a user share."""
         found = self._of_users.get(payment.user)
         if found is None:
             terms = reported_terms(read_facts(next(payment.entries())))
@@ -400,12 +406,12 @@ class _Filling:
 
 
 def _packed(bits: list[int]) -> bytes:
-    """As `change_members` stores them."""
+    """Pack a set as `change_members` does."""
     return pack_list(bits) if 2 * len(bits) <= MOST_LISTED_BYTES else change_members(b"", bits, ())
 
 
 def _own_terms(payment: Drawn) -> Iterator[Term]:
-    """What no payment of the same user need have."""
+    """Yield the terms that payments of a user need not share."""
     yield Facet.PAYMENT, 0
     yield Facet.STATUS, payment.status or "initiated"
     yield Facet.ORDER, f"o-{payment.id}"

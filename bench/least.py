@@ -2,11 +2,11 @@
 
     python -m tollkeeper.bench.least [--seconds 4] [--rounds 5] [--rate 2000]
 
-The least is no service: httptools takes the request apart, msgspec decodes the body into the service's
-own types, a thread writes it as one row, with one durable commit for all that wait, and a constant is
-answered. No key, no limit, no check, no window, no rule, no log line, no index. Beside it Litestar's
-ordinary handler, which keeps nothing (`bench.http`), and the whole service. The rounds alternate; the
-figures are medians, and CPU is told apart by whose it is. At last each takes the same paced load.
+The minimum is not a service: httptools parses the request, msgspec decodes the body into the
+service's types, a thread writes it as one row, with one durable commit for all that wait, and the
+answer is a constant. No key, limit, check, window, rule, log line or index. Compared with
+Litestar's ordinary handler, which stores nothing (`bench.http`), and the whole service. The rounds
+alternate; the figures are medians, with CPU by thread. Finally each gets the same steady load.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WHOLE = _HEAD % len(_ANSWER) + _ANSWER
 
 
 class Rows:
-    """One row a body, in a thread of its own; all that wait at a moment are one commit."""
+    """One row per body, written by a thread of its own; all that wait share one commit."""
 
     def __init__(self, folder: str, loop: asyncio.AbstractEventLoop) -> None:
         self._folder = folder
@@ -83,7 +83,7 @@ class Rows:
 
 
 class Connection(asyncio.Protocol):
-    """Takes whole requests, one after the other."""
+    """Takes complete requests, one at a time."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -136,7 +136,7 @@ def least(folder: Path) -> Iterator[Server]:
 
 
 def used(server: Server) -> tuple[float, float, float]:
-    """Seconds of CPU: of the first thread, of the others, of the processes beside."""
+    """Return seconds of CPU: of the first thread, of the others, of child processes."""
     pid = server.process.pid
     first = others = 0.0
     for task in Path(f"/proc/{pid}/task").iterdir():

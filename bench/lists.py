@@ -2,8 +2,8 @@
 
     python -m tollkeeper.bench.lists [--entries 1000000]
 
-Prints microseconds and, what counts, their ratio; then how fast contents are read and their size;
-then how long payments and the write lock wait while a running service's list is replaced whole.
+Prints microseconds and, more important, their ratio; then how fast contents are read and their
+size; then how long payments and the write lock wait while a running service's list is replaced.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ PAYMENT = {
 
 
 def network(number: int) -> str:
-    """An IPv4 network of one of ten prefix lengths: a lookup probes each length that occurs."""
+    """Return an IPv4 network of one of ten prefix lengths: a lookup probes each length that occurs."""
     length = 14 + number % 10 * 2
     address = (number * 2_654_435_761) % 2**32
     spare = 32 - length
@@ -89,7 +89,7 @@ def entries(kind: str, count: int) -> Iterator[ListEntry]:
 
 
 def keys(kind: str, count: int, distinct: int) -> list[Value]:
-    """Lookups that find something, of so many different entries, in no order."""
+    """Return lookups that succeed, of so many different entries, in random order."""
     spec, value, _ = KINDS[kind]
     chosen = random.Random(7).sample(range(count), min(count, distinct))
     found = [index_key(spec, value(number)) for number in chosen]
@@ -99,7 +99,7 @@ def keys(kind: str, count: int, distinct: int) -> list[Value]:
 
 
 def lookup_time(contents: Contents, wanted: list[Value]) -> float:
-    """Seconds a lookup, the best of the rounds."""
+    """Return the seconds per lookup, the best of the rounds."""
     look = contents.contains if isinstance(contents, ListContents) else contents.find
     best = float("inf")
     for _ in range(ROUNDS):
@@ -111,7 +111,7 @@ def lookup_time(contents: Contents, wanted: list[Value]) -> float:
 
 
 def put_times(contents: Contents, kind: str) -> tuple[float, float]:
-    """Seconds to add one entry: on average, and the longest."""
+    """Return the seconds to add one entry: the mean, and the maximum."""
     times = []
     for entry in list(entries(kind, ADDED)):
         start = perf_counter()
@@ -163,7 +163,7 @@ def measure_csv(kind: str, count: int) -> list[Cell]:
 
 
 class Waits:
-    """Seconds that something took, again and again, until the block ends."""
+    """Repeats something while the context lasts, and records its seconds."""
 
     def __init__(self, once: Callable[[], float]) -> None:
         self._once = once
@@ -184,7 +184,7 @@ class Waits:
             self.seconds.append(self._once())
 
     def shown(self) -> list[float]:
-        """Milliseconds: the median, the 99th of 100, the longest."""
+        """Return milliseconds: the median, p99, the maximum."""
         found = sorted(self.seconds)
         parts = (found[len(found) // 2], found[len(found) * 99 // 100], found[-1])
         return [1e3 * part for part in parts]
@@ -197,7 +197,7 @@ def pay(client: httpx.Client) -> float:
 
 
 def take_lock(folder: Path) -> float:
-    """How long another process's write waits for its turn."""
+    """Return how long another process's write waits for the lock."""
     with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=0, isolation_level=None)) as it:
         start = perf_counter()
         while True:
@@ -212,7 +212,7 @@ def take_lock(folder: Path) -> float:
 
 
 def measure_import(count: int) -> list[list[Cell]]:
-    """Replaces a list that a rule reads, twice, while payments come in one after the other."""
+    """Replace a list that a rule reads, twice, while payments come in one after another."""
     rows: list[list[Cell]] = []
     with TemporaryDirectory() as name:
         folder, rule, file = Path(name) / "data", Path(name) / "gate.rule", Path(name) / "new.csv"

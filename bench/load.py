@@ -1,4 +1,4 @@
-"""Load by `wrk` from the same machine: unique payments of 1.6 KB, or bodies that are given."""
+"""Load by `wrk` from the same machine: unique payments of 1.6 KB, or given bodies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECTIONS = 32
 class Measured:
     """Some seconds of load: `cpu` of the server's processes in seconds, latencies in ms.
 
-    `refused` are those answered otherwise than 2xx or 3xx, `broken` the connections that failed.
+    `refused` were answered other than 2xx or 3xx, `broken` are failed connections.
     """
 
     requests: int
@@ -38,7 +38,7 @@ class Measured:
 
     @property
     def cpu_each(self) -> float:
-        """µs of the server's CPU for a request."""
+        """µs of the server's CPU per request."""
         return self.cpu / self.requests * 1e6
 
 
@@ -51,7 +51,7 @@ def load(
     script: Path = PAYMENTS,
     variables: Mapping[str, str] = {},
 ) -> Measured:
-    """Drives the server; with a pause, each connection waits that long on average."""
+    """Send load to the server; with a pause, each connection waits that long on average."""
     told_script = {"BENCH_KEY": server.key, "BENCH_PAUSE_MS": str(pause_ms), **variables}
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency"]
     before, begun = cpu_seconds(server.process.pid), time.perf_counter()
@@ -76,7 +76,7 @@ def load(
 
 
 def pause_for(rate: float, connections: int = CONNECTIONS) -> int:
-    """The pause in ms with which so many connections send `rate` requests a second together."""
+    """Return the pause in ms with which so many connections send `rate` requests a second together."""
     return max(1, round(1000 * connections / rate))
 
 

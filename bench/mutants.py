@@ -1,11 +1,11 @@
-"""Does the prover tell every single change of the shipped rules from the original?
+"""Does the prover distinguish every single change of the shipped rules from the original?
 
     python -m tollkeeper.bench.mutants [--seconds 2] [--every 1]
 
-Each comparison, bound, unit, operator, test, action and order of two conditions is changed alone
-and in each of a few ways, in the text of every rule that ships. What the checker refuses is left
-out. The others are compared with the original: told apart by a payment that interpreter and
-compiled rule replay, proved equal, or not proved. With `--every 5` only each fifth is tried.
+In every shipped rule, each comparison, bound, unit, operator, test, action and order of two
+conditions is changed alone, in each of a few ways. Mutants that the checker refuses are left out.
+The others are compared with the original: distinguished by a payment that the interpreter and the
+compiled rule confirm, proved equal, or not proved. `--every 5` tries only each fifth.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def texts(rules: dict[str, Rule]) -> Iterator[tuple[str, str]]:
 
 
 def mutants(file: str, text: str) -> Iterator[Mutant]:
-    """Every single change of what decides; its tests and promises are left out."""
+    """Yield every single change of what decides; tests and promises are left alone."""
     text = _TESTS.sub("", text).rstrip() + "\n"
     begin = text.find("\n  ")
     for found in _TOKEN.finditer(text, max(0, begin)):

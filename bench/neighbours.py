@@ -1,11 +1,11 @@
-"""Does what one account does at its worst hold up another account's payments?
+"""Can one account at its worst delay another account's payments?
 
     python -m tollkeeper.bench.neighbours [--seconds 8]
 
-Account B sends payments at a steady pace, alone and while account A, from 4 threads and with a key
-for each, edits a list, publishes versions of a rule of 100 conditions, or reads figures, as often as
-it may: what it may send at once it has sent before. Prints B's p50 and p99 in milliseconds, in turns,
-and what counts: the ratio of each to B alone in the same run.
+Account B sends payments at a steady rate, alone and while account A, from 4 threads with a key
+each, edits a list, publishes versions of a rule of 100 conditions, or reads figures, as often as
+its limits allow; its burst allowance is used up first. Prints B's p50 and p99 in milliseconds, in
+turns, and what matters: the ratio of each to B alone in the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tollkeeper.bench.tables import Cell, show
 THREADS = 4
 PACE_S = 0.01
 AT_ONCE_S = 8
-"""After so long A has nothing left of what it may send at once."""
+"""After this many seconds A's burst allowance is used up."""
 CONDITIONS = 100
 ROUNDS = 3
 ENTRIES = [{"value": f"customer-{number}"} for number in range(500)]
@@ -78,10 +78,9 @@ WORST: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
 
 @contextmanager
 def beside(url: str, keys: list[str], name: str) -> Iterator[None]:
-    """Account A at its worst from a process of its own, until the block ends.
+    """Run account A at its worst in a process of its own while the context lasts.
 
-    That process has the lowest priority: what it takes of the processors itself would be another
-    machine's.
+    The process has the lowest priority, since in reality it would run on another machine.
     """
     context = get_context("spawn")
     done = context.Event()
@@ -96,7 +95,7 @@ def beside(url: str, keys: list[str], name: str) -> Iterator[None]:
 
 
 def go_on(url: str, keys: list[str], name: str, done: Event) -> None:
-    """One thing over and over, in a thread for each key."""
+    """Repeat one thing, in a thread for each key."""
     os.nice(19)
 
     def repeat(key: str) -> None:
@@ -121,7 +120,7 @@ def client_of(url: str, key: str) -> httpx.Client:
 
 
 def waited(url: str, key: str, seconds: float) -> list[float]:
-    """Milliseconds that each of B's payments took, in order of their size."""
+    """Return the milliseconds of each of B's payments, sorted."""
     found = []
     with client_of(url, key) as client:
         end = perf_counter() + seconds

@@ -1,21 +1,21 @@
-"""How long does nobody decide when a node ends, what does one in between cost, what do two share?
+"""How long does nobody decide when a node ends, what does forwarding cost, what do two nodes carry?
 
     python -m tollkeeper.bench.nodes [--rounds 3] [--payments 100] [--seconds 3] [--server URL]
 
-In each round three nodes share a database of their own on the server, and an embedded service runs
-beside them. A client sends one payment of 1.6 KB after the other: in turns to the embedded service,
-to the owner, and to a follower, which sends it on; each has an idempotency key, by which it may be
-sent on twice. Then `wrk` sends 64 at once, in turns as well, and the processor's time of each part
-is taken over the same seconds, with that of the process which keeps a service's index. Where all
-parts share a few cores the rate says what they take together; each part's time says what it could
-do with a core of its own. In the end the client goes on at a node that stays while the owner is
-told to end (SIGTERM), and again while the next one is killed (SIGKILL): the longest that a payment
-waited is how long nobody decided.
+In each round three nodes share a temporary database on the server, and an embedded service runs
+beside them. A client sends payments of 1.6 KB one at a time: alternately to the embedded service,
+to the owner, and to a follower, which forwards them; each has an idempotency key, so that it may be
+forwarded twice. Then `wrk` sends 64 at once, alternately as well, and the processor time of each
+process is measured over the same seconds, including the one that keeps a service's index. Where all
+processes share a few cores, the rate says what they need together; each process's time says what it
+could do with a core of its own. Finally the client continues at a remaining node while the owner is
+told to end (SIGTERM), and again while the next one is killed (SIGKILL): the longest wait of a
+payment is how long nobody decided.
 
 Last, one node decides for two accounts, and then two nodes for one shard each, with each account's
-payments coming to both as a load balancer would send them. A node decides in one process, which one
-core serves: what that process takes of it for each payment of both accounts says how many payments
-a second the node can do where it has a core for itself, and the index and the database have others.
+payments sent to both as a load balancer would. A node decides in one process, on one core: that
+process's time per payment, over both accounts, says how many payments a second the node can decide
+if it has a core for itself, and the index and the database have others.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ SHARED = ("shop", "store")
 SCOPES = ("payments",)
 AT_ONCE = 64
 TURN = 10
-"""So many payments go to one service before the next has its turn."""
+"""The payments sent to one service before the next one's turn."""
 BEFORE = 20
-"""So many payments are answered before the owner is ended, and after it."""
+"""The payments answered before the owner is ended, and after it."""
 _OWNER = "SELECT nodes.process FROM nodes JOIN shards ON owner = node"
 _WHOLE = "SELECT count(*) FROM nodes JOIN shards ON place >= last_place WHERE is_whole"
 _KEPT = "SELECT pg_database_size(current_database()), count(*) FROM journal WHERE kind = 1"
@@ -64,7 +64,7 @@ ENDS = {signal.SIGTERM: "told to end", signal.SIGKILL: "killed"}
 
 
 def pay(client: httpx.Client, random: Random) -> float:
-    """ms until a payment was decided and kept."""
+    """Return ms until a payment was decided and stored."""
     key = {"idempotency-key": f"{random.getrandbits(128):032x}"}
     content, begun = body(random), time.perf_counter()
     answer = client.post("/v1/payments", content=content, headers=key)
@@ -79,7 +79,7 @@ def client_of(server: Server) -> httpx.Client:
 
 
 def alternating(servers: dict[str, Server], count: int, random: Random) -> dict[str, list[float]]:
-    """ms of so many payments at each service."""
+    """Return ms of so many payments at each service."""
     found: dict[str, list[float]] = {name: [] for name in servers}
     with ExitStack() as stack:
         clients = {name: stack.enter_context(client_of(each)) for name, each in servers.items()}
@@ -92,15 +92,16 @@ def alternating(servers: dict[str, Server], count: int, random: Random) -> dict[
 
 
 class AtOnce(NamedTuple):
-    """64 payments at once at one service: how many a second, and µs of the processor for each of
-    them in every process, by its name; those of the database are those of its connections."""
+    """64 payments at once at one service: the number a second, and µs of processor time per payment
+    in every process, by its name; the database's are those of its connections.
+    """
 
     rate: float
     cpu: dict[str, float]
 
 
 def at_once(at: Server, nodes: Mapping[str, Server], url: str, seconds: float) -> AtOnce:
-    """Some seconds of load on a service. Nodes and database run on this machine."""
+    """Some seconds of load on a service; nodes and database run on this machine."""
 
     def used() -> dict[str, float]:
         return {name: cpu_seconds(node.process.pid) for name, node in nodes.items()}
@@ -115,8 +116,9 @@ def at_once(at: Server, nodes: Mapping[str, Server], url: str, seconds: float) -
 
 
 class SharedLoad(NamedTuple):
-    """Payments a second of all accounts, and µs of the processor for each of them: of each node's own
-    process, and of all nodes' index processes."""
+    """Payments a second of all accounts, and µs of processor time per payment: of each node's own
+    process, and of all nodes' index processes.
+    """
 
     rate: float
     nodes: list[float]
@@ -124,7 +126,7 @@ class SharedLoad(NamedTuple):
 
 
 def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) -> SharedLoad:
-    """Some seconds of payments of each account at each node, all at once."""
+    """Some seconds of payments of each account at each node, all at the same time."""
 
     def used() -> tuple[list[float], float]:
         pids = [each.process.pid for each in nodes]
@@ -156,7 +158,7 @@ def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) ->
 
 
 def shared(server: str, folder: Path, count: int, seconds: float) -> SharedLoad:
-    """So many nodes with a shard each, and two accounts."""
+    """Run so many nodes with a shard each, and two accounts."""
     with own_database(server) as url, ExitStack() as stack:
         open_shards(url, count)
         stack.enter_context(in_database(url))
@@ -167,7 +169,9 @@ def shared(server: str, folder: Path, count: int, seconds: float) -> SharedLoad:
 
 
 def until_shared(url: str, count: int) -> None:
-    """Until each of so many shards has a node of its own, and all could own all."""
+    """Wait until each of so many shards has a node of its own, and every node could own every
+    shard.
+    """
     addresses = [address_of_shard(url, number) for number in range(1, count + 1)]
     owners: set[str] = set()
     while len(owners) < count:
@@ -181,7 +185,7 @@ def until_shared(url: str, count: int) -> None:
 
 
 def longest_wait(paid: Server, ended: Server, how: signal.Signals, random: Random) -> float:
-    """s that a payment at one node waited at most, while another ends."""
+    """Return the longest wait (s) of a payment at one node while another ends."""
     waits: list[float] = []
     begun, ending = Event(), Event()
 
@@ -205,7 +209,7 @@ def longest_wait(paid: Server, ended: Server, how: signal.Signals, random: Rando
 
 @contextmanager
 def in_database(url: str) -> Iterator[None]:
-    """Where every service and command finds its journal."""
+    """Make the database the default journal of every service and command."""
     os.environ["TOLL_DATABASE"] = url
     try:
         yield
@@ -214,7 +218,7 @@ def in_database(url: str) -> Iterator[None]:
 
 
 def joining(folder: Path, key: str, count: int) -> Iterator[AbstractContextManager[Server]]:
-    """Nodes, each to be started before the next is asked for."""
+    """Yield nodes; each must be started before the next is requested."""
     for number in range(count):
         (folder / str(number)).mkdir(exist_ok=True)
         if number:
@@ -224,7 +228,7 @@ def joining(folder: Path, key: str, count: int) -> Iterator[AbstractContextManag
 
 @contextmanager
 def cluster(url: str, folder: Path) -> Iterator[list[Server]]:
-    """Nodes on a database, all of them whole."""
+    """Nodes on a database, all with complete windows."""
     with in_database(url), ExitStack() as stack:
         key = new_key(folder / "0", *SCOPES)
         nodes = [stack.enter_context(node) for node in joining(folder, key, NODES)]
@@ -233,14 +237,14 @@ def cluster(url: str, folder: Path) -> Iterator[list[Server]]:
 
 
 def wait_for_whole(url: str, count: int) -> None:
-    """Until so many nodes could own the journal at once."""
+    """Wait until so many nodes could own the journal at once."""
     with psycopg.connect(url, autocommit=True) as connection:
         while connection.execute(_WHOLE).fetchall() != [(count,)]:
             time.sleep(0.05)
 
 
 def owner_of(url: str, nodes: list[Server]) -> Server:
-    """The node that decides; it is taken out of the list."""
+    """Return the node that decides; it is removed from the list."""
     with psycopg.connect(url, autocommit=True) as connection:
         ((process,),) = connection.execute(_OWNER).fetchall()
     (found,) = [each for each in nodes if process.startswith(f"{each.process.pid} ")]
@@ -249,26 +253,27 @@ def owner_of(url: str, nodes: list[Server]) -> Server:
 
 
 def backends(url: str) -> dict[int, float]:
-    """Seconds of the processor of each connection to the database, by its process."""
+    """Return the processor seconds of each connection to the database, by its process."""
     found = {}
     with psycopg.connect(url, autocommit=True) as connection:
         for (pid,) in connection.execute(_BACKENDS):
-            # One that has ended meanwhile has done little.
+            # A process that has ended meanwhile used little.
             with suppress(FileNotFoundError):
                 found[pid] = cpu_seconds(pid)
     return found
 
 
 def size_and_payments(url: str) -> tuple[int, int]:
-    """Bytes of the database with its indexes, and how many payments are in it."""
+    """Return the database's size in bytes with its indexes, and its number of payments."""
     with psycopg.connect(url, autocommit=True) as connection:
         ((size, payments),) = connection.execute(_KEPT).fetchall()
         return size, payments
 
 
 class Round(NamedTuple):
-    """ms of each payment and what 64 at once did, by service, bytes that the database has for each
-    payment, and s that nobody decided."""
+    """ms of each payment and the results of 64 at once, by service; bytes in the database per
+    payment; and seconds that nobody decided.
+    """
 
     waits: dict[str, list[float]]
     loads: dict[str, AtOnce]
@@ -341,7 +346,7 @@ def show_loads(rounds: Sequence[Round]) -> None:
             part: median(each.loads[name].cpu[part] for each in rounds)
             for part in rounds[0].loads[name].cpu
         }
-        # What is not asked still looks around, and that is not the payment's.
+        # Other processes do background work, which isn't the payments'.
         parts = [cpu[part] if _takes_part(part, name) else None for part in cpu]
         rows.append((name, f"{rate:,.0f}", f"{beside:.2f}", *parts))
     head = (f"{part}, CPU µs" for part in rounds[0].loads["embedded"].cpu)

@@ -2,12 +2,12 @@
 
     python -m tollkeeper.bench.operated [--minutes 60] [--rate 2000]
 
-Clients report payments and updates at a rate. Meanwhile, one after the other and again and again:
-a backup, a new version of the rule, an import that replaces a list, the erasure of a person, a
-SIGKILL with a start, an orderly end with a start. Afterwards each acknowledged thing must be in the
-journal, the folder and the last backup must verify, what was acknowledged before that backup must be
-in it, no erased name may be in any file, and each life of the service must have held about as much
-as the one before.
+Clients report payments and updates at a fixed rate. Meanwhile, in turn and repeatedly: a backup, a
+new version of the rule, an import that replaces a list, the erasure of a person, a SIGKILL with a
+restart, an orderly stop with a restart. Afterwards everything acknowledged must be in the journal,
+the folder and the last backup must verify, what was acknowledged before that backup must be in it,
+no erased name may be in any file, and each life of the service must have used about as much memory
+and files as the one before.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.read_folder import Picture, read_folder
 
 CLIENTS = 48
-"""So many that the rate does not depend on how long one write to the disk takes."""
+"""Enough that the rate doesn't depend on how long one disk write takes."""
 USERS = 5_000
 UPDATED = 5
-"""One of so many payments has an update."""
+"""One in so many payments has an update."""
 PAUSE_S = 5.0
-"""Between two things that an operator does."""
+"""The pause between two operations."""
 IMPORTED = 2_000
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 PERSONS = 5
-"""How many payments each person to be erased has."""
+"""The number of payments of each person to be erased."""
 
 
 @dataclass
 class Told:
-    """What clients were told is kept, and what operators did. `erased` are names, `backed` the ids
-    that were acknowledged before the last backup began, `lives` what each life held at its end,
+    """What clients were told is stored, and what operators did. `erased` are names, `backed` the
+    ids acknowledged before the last backup began, `lives` the resources of each life at its end,
     `away` the seconds between lives.
     """
 
@@ -72,7 +72,7 @@ class Told:
 
 
 class Operated:
-    """The service on `folder`, which is started again by who ends it."""
+    """The service on `folder`, restarted by whoever ends it."""
 
     def __init__(self, place: Path, key: str) -> None:
         self.place = place
@@ -83,7 +83,7 @@ class Operated:
         self.server: Server = self._life.enter_context(serving(self.folder, key))
 
     def restart(self, end: Callable[[], None]) -> None:
-        """Ends this life by `end`, and begins the next."""
+        """End this life by `end`, and begin the next."""
         self.told.lives.append(held(self.server.process.pid))
         gone = time.monotonic()
         end()
@@ -95,12 +95,12 @@ class Operated:
         self.told.away += time.monotonic() - gone
 
     def close(self) -> None:
-        """The last life's orderly end."""
+        """End the last life in an orderly way."""
         self.told.lives.append(held(self.server.process.pid))
         self._life.close()
 
     def ask(self, method: str, path: str, body: object) -> int:
-        """The status of one request on a connection of its own."""
+        """Return the status of one request on a new connection."""
         client = http.client.HTTPConnection(urlsplit(self.server.url).netloc, timeout=60)
         try:
             headers = {"authorization": f"Bearer {self.key}"}
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 class Connection:
-    """A kept connection that costs a client little, so that the service has the processors."""
+    """A persistent connection that costs a client little, so that the service gets the processors."""
 
     def __init__(self, url: str, key: str) -> None:
         address = urlsplit(url)
@@ -145,7 +145,7 @@ class Connection:
         self._headers = f"Host: {address.netloc}\r\nAuthorization: Bearer {key}\r\n".encode()
 
     def ask(self, method: str, path: str, body: str) -> int:
-        """The status, once the whole answer is there. Raises `OSError`."""
+        """Return the status, once the whole answer has arrived. Raises `OSError`."""
         content = body.encode()
         line = f"{method} {path} HTTP/1.1\r\nContent-Length: {len(content)}\r\n".encode()
         self._socket.sendall(line + self._headers + b"\r\n" + content)
@@ -166,7 +166,7 @@ class Connection:
 
 
 def report(operated: Operated, number: int, pause: float, over: threading.Event) -> None:
-    """Payments and updates at a rate; a new connection when one is lost."""
+    """Report payments and updates at a rate, reconnecting when a connection is lost."""
     told, sent, client = operated.told, 0, None
     due = time.monotonic() + pause * number / CLIENTS
     while not over.is_set():
@@ -212,7 +212,7 @@ def payment(id_: str, user: str) -> str:
 
 
 def operate(operated: Operated, end: float) -> None:
-    """All that an operator does, one after the other, until the time is over."""
+    """Perform all operations in turn until the time is over."""
     told = operated.told
     turns = (back_up, publish, replace_list, erase, kill, publish, erase, stop)
     number = 0
@@ -318,7 +318,7 @@ def show_found(operated: Operated, minutes: float, rate: int) -> None:
 
 
 def count_named(folder: Path, names: list[str]) -> int:
-    """How many of `names` stand in clear in any file of `folder`."""
+    """Count the `names` that occur in clear in any file of `folder`."""
     wanted = re.compile(b"|".join(re.escape(name.encode()) + rb"(?!\d)" for name in names) or b"$^")
     found: set[bytes] = set()
     for path in folder.iterdir():
@@ -332,7 +332,7 @@ def count_named(folder: Path, names: list[str]) -> int:
 
 
 async def ids_of(picture: Picture) -> tuple[set[str], set[str]]:
-    """Of all payments, and of those that were updated."""
+    """Return the ids of all payments, and of those that were updated."""
     payments, updates = set(), set()
     for batch in picture.journal.replay(kinds=(Kind.PAYMENT, Kind.UPDATE)):
         for entry in batch:

@@ -1,13 +1,13 @@
-"""What happens past the capacity, and beside clients that dawdle?
+"""What happens past the capacity, and with slow clients?
 
     python -m tollkeeper.bench.overload [--seconds 10]
 
-`wrk` floods the service over more and more connections, each with its next request as soon as it
-has an answer; a refusal comes quickly, so many connections ask for several times what can be done.
-Beside it four clients that were there before pay 25 times a second each: their latencies are those
-of the table, accepted payments alone. Then the flood ends: the recovery is over when a payment takes
-less than twice what the slowest took at half the capacity. Memory is that of the process after it;
-nothing reads history, which would grow with what is accepted.
+`wrk` floods the service over more and more connections, each sending its next request as soon as it
+has an answer; refusals are quick, so many connections request several times the capacity. Four
+clients that were connected before pay 25 times a second each: the table has their latencies, for
+accepted payments only. After the flood, recovery is over when a payment takes less than twice the
+slowest at half the capacity. Memory is the process's afterwards; no rule reads history, which would
+grow with accepted payments.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ DRIP_S = 0.1
 
 @dataclass
 class Paid:
-    """Milliseconds of payments that were accepted, and how many were refused with `Retry-After`,
-    or otherwise failed."""
+    """Milliseconds of accepted payments, and how many were refused with `Retry-After`, or failed
+    otherwise.
+    """
 
     accepted: list[float] = field(default_factory=list)
     refused: int = 0
@@ -118,7 +119,7 @@ def ratio(row: Row, other: Row) -> float:
 
 
 def accepted(measured: Measured) -> float:
-    """Payments a second."""
+    """Return payments a second."""
     return (measured.requests - measured.refused) / measured.seconds
 
 
@@ -162,7 +163,7 @@ def flood(server: Server, name: str, seconds: int, connections: int, calm: Row) 
 
 
 def under(server: Server, name: str, seconds: int, connections: int, pause_ms: int = 0) -> Row:
-    """What the paying clients see while `wrk` asks."""
+    """Return what the paying clients measure while `wrk` sends."""
     over, paid = Event(), Paid()
     with ThreadPoolExecutor(PAYERS) as payers:
         paying = [payers.submit(pay, server, number, over, paid) for number in range(PAYERS)]
@@ -175,7 +176,7 @@ def under(server: Server, name: str, seconds: int, connections: int, pause_ms: i
 
 
 def pay(server: Server, number: int, over: Event, paid: Paid) -> None:
-    """One payment after the other over one connection, until it is over."""
+    """Pay repeatedly over one connection, until it is over."""
     chance = random.Random(number)
     with closing(client_of(server)) as client:
         while not over.wait(PAUSE_S):

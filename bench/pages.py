@@ -1,12 +1,13 @@
-"""What do the console's pages cost, and do payments wait for those who look at them?
+"""What do the console's pages cost, and do payments wait for the people who use them?
 
     python -m tollkeeper.bench.pages [--payments 300000] [--seconds 10] [--rate 200] [--folder FOLDER]
 
-A service with payments of 30 days in its journal and its index. Each page is read `ROUNDS` times:
-its size, the CPU for it of the service with the index's process, that of the loop that decides payments
-alone, and within how many milliseconds 19 of 20 were there; and as often while payments come at `--rate`
-a second, or as many of them as the machine carries. Then payments come alone and while `PEOPLE` read a
-page every few seconds and one follows the live feed, in turns. What `--folder` has is asked again.
+A service with payments of 30 days in its journal and index. Each page is read `ROUNDS` times: its
+size, the CPU of the service with the index process, that of the deciding event loop alone, and the
+milliseconds within which 19 of 20 were loaded; then again while payments come at `--rate` a second,
+or as many as the machine can process. Finally payments come alone and while `PEOPLE` read a page
+every few seconds and one follows the live feed, in turns. `--folder` keeps the data for another
+run.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ RULE = """rule web_checkout "What the stored payments were decided by"
   condition card_again "Smaller amounts" when score >= 0.7 and amount < 5 then deny
   condition night "A likely bot by night" when score >= 0.4 and hour(timestamp) between 1 and 4 then deny
 """
-"""It counts nothing, as the stored decisions hold no counts."""
+"""It counts nothing, because the stored decisions contain no counts."""
 PEOPLE = 5
 EACH_S = 5
-"""Each of them reads a page so often."""
+"""The interval at which each person reads a page."""
 RATE = 200
 TURNS = 3
 KEY = "key"
-"""The file of a folder that is kept with the key that asks."""
+"""The file with the key, in a folder that is kept."""
 
 
 def main() -> None:
@@ -85,7 +86,9 @@ def main() -> None:
 
 
 def furnish(folder: Path, payments: int) -> str:
-    """About so many payments of 30 days, their index, and a rule that they were decided by; a key."""
+    """Make about so many payments of 30 days, their index, and a rule that decided them; return a
+    key.
+    """
     kept = folder / KEY
     if kept.exists():
         return kept.read_text()
@@ -104,7 +107,7 @@ def furnish(folder: Path, payments: int) -> str:
 
 @contextmanager
 def paying(server: Server, rate: int) -> Iterator[list[Measured]]:
-    """Payments come until the block ends, and what was measured of them."""
+    """Send payments while the context lasts; yields their measurements."""
     found: list[Measured] = []
     done = threading.Event()
 
@@ -122,7 +125,7 @@ def paying(server: Server, rate: int) -> Iterator[list[Measured]]:
 
 
 def pages(newest: str) -> tuple[str, ...]:
-    """The pages that read payments or figures of them; `newest` is a payment's id."""
+    """Return the pages that read payments or figures; `newest` is a payment's id."""
     return (
         "",
         "/payments",
@@ -153,7 +156,7 @@ def newest_payment(server: Server) -> str:
 
 @contextmanager
 def signed_in(server: Server) -> Iterator[httpx.Client]:
-    """A browser with a session: over http it would not send the cookie, which wants https."""
+    """A browser with a session: over http it wouldn't send the session's secure cookie."""
     with httpx.Client(base_url=f"{server.url}/console", timeout=60) as browser:
         answer = browser.post("/sign-in", data={"key": server.key})
         browser.headers["cookie"] = answer.headers["set-cookie"].partition(";")[0]
@@ -182,7 +185,7 @@ def measured(server: Server, browser: httpx.Client, page: str) -> list[Cell]:
 
 
 def loop_seconds(pid: int) -> float:
-    """What the process's first thread, which runs the loop, has used of the processors."""
+    """Return the processor seconds of the process's first thread, which runs the event loop."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
@@ -194,12 +197,12 @@ def read(browser: httpx.Client, page: str) -> httpx.Response:
 
 @dataclass
 class Feed:
-    """When each row of the live feed came (s)."""
+    """The time of each row of the live feed (s)."""
 
     rows: list[float] = field(default_factory=list)
 
     def longest_gap(self, begun: float) -> float:
-        """The longest time without a row since payments began to come, in ms."""
+        """Return the longest time without a row since payments began, in ms."""
         moments = [begun, *(row for row in self.rows if row > begun)]
         return 1000 * max(later - row for row, later in pairwise(moments))
 
@@ -228,7 +231,7 @@ def beside_people(server: Server, newest: str, rate: int, seconds: float) -> lis
 
 @contextmanager
 def people(server: Server, newest: str) -> Iterator[Feed]:
-    """Who looks at the pages until the block ends, and what the live feed showed them."""
+    """Run people who read pages while the context lasts; yields what the live feed showed them."""
     feed, done = Feed(), threading.Event()
 
     def follow() -> None:

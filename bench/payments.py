@@ -22,7 +22,7 @@ BACKEND = {"User-Agent": "okhttp/4.12.0", "Accept": "*/*", "Host": "shop.example
 
 
 def payment(random: Random) -> dict[str, Any]:
-    """A payment of one of 5,000 users, without an id, that asks for the rule `web_checkout`."""
+    """Return a payment of one of 5,000 users, without an id, for the rule `web_checkout`."""
     user = random.randrange(5000)
     return {
         "type": "purchase",
@@ -52,5 +52,5 @@ def payment(random: Random) -> dict[str, Any]:
 
 
 def body(random: Random) -> bytes:
-    """The request's body."""
+    """Return the request's body."""
     return json.encode({"payment": payment(random)})

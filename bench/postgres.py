@@ -1,11 +1,10 @@
-"""What does an append cost in PostgreSQL, beside SQLite, and which client sends it best?
+"""What does an append cost in PostgreSQL, compared with SQLite, and which client sends it best?
 
     python -m tollkeeper.bench.postgres [--appends 6400] [--rounds 3] [--server URL]
 
-A database of its own is made on the server, and dropped. The first table appends entries of 2.1 KB
-through the journal, so many at once; the second sends batches of 64 rows as one fenced statement
-through each client that is installed (psycopg, asyncpg). The rounds alternate, and the best of each
-is shown.
+Uses a temporary database on the server. The first table appends entries of 2.1 KB through the
+journal, several at once; the second sends batches of 64 rows as one fenced statement through each
+installed client (psycopg, asyncpg). The rounds alternate; the best of each is shown.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ def open_in(place: Path | str) -> AbstractAsyncContextManager[Journal]:
 
 
 async def appends(place: Path | str, count: int, at_once: int) -> float:
-    """Appends a second."""
+    """Return appends a second."""
     async with open_in(place) as journal:
         waiting = entries(journal.last_sequence() + 1, count)
         start = time.perf_counter()
 
         async def client() -> None:
             while waiting:
-                # Sequence numbers must grow, so the first of those left is next.
+                # Sequence numbers must ascend, so the lowest remaining one is next.
                 await journal.append(waiting.pop(0))
 
         await asyncio.gather(*(client() for _ in range(at_once)))
@@ -99,7 +98,7 @@ def by_asyncpg(url: str, sent: list[Batch]) -> None:
 def client_rows(
     url: str, count: int, send: Callable[[str, list[Batch]], None]
 ) -> tuple[float, float]:
-    """Rows a second, and µs of this process' CPU a row."""
+    """Return rows a second, and µs of this process's CPU per row."""
     prepare(url)
     sent = batches(count)
     start, used = time.perf_counter(), time.process_time()
@@ -120,7 +119,7 @@ def main() -> None:
 
 @contextmanager
 def own_database(server: str) -> Iterator[str]:
-    """The address of a database that is dropped in the end."""
+    """Yield the address of a database that is dropped at the end."""
     name = f"toll_bench_{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")

@@ -1,12 +1,12 @@
-"""How long does a start take, the windows rebuilt from so many stored payments?
+"""How long does a start take that rebuilds the windows from so many stored payments?
 
     python -m tollkeeper.bench.rebuild [PAYMENTS]
 
-Seven of ten payments have an update a minute later, all in the last 20 hours, under the shipped
-scorecard and a rule with three windows. A first start finds no file beside the journal, one after
-an orderly end the ages and the snapshot of the windows. Then a tenth more comes in, and a crash
-before more was written; the last start finds the ages and no snapshot. The ratios are to reading
-the same entries and decoding what the series read of them, with nothing done to it, in the same
+Seven in ten payments have an update a minute later, all in the last 20 hours, with the shipped
+scorecard and a rule with three windows. A first start finds only the journal; one after an orderly
+stop also finds the first-seen times and the snapshot of the windows. Then a tenth more comes in,
+with a crash before more was written; the last start finds the first-seen times but no snapshot. The
+ratios are to only reading the same entries and decoding what the series read of them, in the same
 run.
 """
 
@@ -122,7 +122,7 @@ def updated(at: int, facts: Facts) -> Entry:
 
 
 def store(folder: Path, coming: Iterable[Entry]) -> None:
-    """Puts entries behind what the journal has, all at once."""
+    """Append entries to the journal, all at once."""
     with closing(schema.connect(folder)) as connection:
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
         connection.execute("BEGIN")
@@ -134,7 +134,7 @@ def store(folder: Path, coming: Iterable[Entry]) -> None:
 
 
 async def read_alone(folder: Path) -> float:
-    """Processor seconds of reading every entry, and decoding what the series read of it."""
+    """Return the processor seconds to read every entry, and decode what the series read of it."""
     async with open_engine(folder, "bench") as engine:
         [account] = engine.state.accounts.values()
         plans = engine.active[account.number].plans()
@@ -152,7 +152,9 @@ async def read_alone(folder: Path) -> float:
 
 
 class Start(NamedTuple):
-    """Processor and wall seconds until the windows are whole, MiB in memory, elements held."""
+    """Processor and wall seconds until the windows are complete, MiB of memory, elements in
+    windows.
+    """
 
     cpu: float
     wall: float
@@ -170,7 +172,7 @@ async def start(folder: Path) -> Start:
 
 
 def alone(work: Callable[[], Awaitable[T]]) -> T:
-    """Done in a process of its own: memory is that of one start."""
+    """Run in a process of its own, so that memory is that of one start."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_run, work).result()
 
@@ -193,7 +195,7 @@ def measure(payments: int) -> None:
         folder = Path(name)
         asyncio.run(configure(folder))
         coming = entries(payments + payments // 10)
-        # Seven of ten have an update.
+        # Seven in ten have an update.
         store(folder, islice(coming, payments * 17 // 10))
         reading = alone(partial(read_alone, folder))
         starts = {

@@ -2,10 +2,10 @@
 
     python -m tollkeeper.bench.request [--payments 4000] [--rounds 5] [--at-once 32]
 
-`create` takes payments the way that the API does, so many at once, on a real journal, one durable
-commit for all that wait. The loop's thread and the thread that writes are told apart. Below, the
-parts of the way are run one by one over the same payments; what the loop itself does is what they
-leave over. The figures are µs of processor time, the least of the rounds.
+`create` processes payments as the API does, several at once, on a real journal, with one durable
+commit for all that wait. The event loop's thread and the writing thread are measured separately.
+Then the parts are run one by one over the same payments; the rest is the loop's own. The figures
+are µs of processor time, the least of the rounds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from tollkeeper.engine.velocity.contract import Record, State
 
 @dataclass(frozen=True)
 class Traffic:
-    """What is in force, by name, and whether payments come with ids of their own."""
+    """The active files by name, and whether payments come with ids of their own."""
 
     files: dict[str, str]
     sends_ids: bool = False
@@ -79,7 +79,7 @@ def body(random: Random, traffic: Traffic) -> bytes:
 
 @dataclass
 class Measured:
-    """µs for each payment."""
+    """µs per payment."""
 
     loop: float
     writer: float
@@ -97,7 +97,7 @@ def read_all(bodies: Sequence[bytes], active: ActivePrograms) -> list[tuple[Paym
 
 
 def writer_seconds() -> float:
-    """The processor time of the thread that writes the journal."""
+    """Return the processor time of the thread that writes the journal."""
     [thread] = [each for each in threading.enumerate() if each.name == "journal"]
     assert thread.ident is not None
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
@@ -106,7 +106,7 @@ def writer_seconds() -> float:
 async def whole(
     engine: Engine, active: ActivePrograms, payments: Sequence[tuple[Payment, int]], at_once: int
 ) -> tuple[float, float]:
-    """µs of the loop's thread and of the writer's for each payment."""
+    """Return µs per payment of the loop's thread and of the writer's."""
 
     begun, written = time.thread_time(), writer_seconds()
     for start in range(0, len(payments), at_once):
@@ -118,7 +118,7 @@ async def whole(
 
 
 async def idle(count: int, at_once: int) -> float:
-    """µs for each task that waits once and does nothing: what the loop costs by itself."""
+    """Return µs per task that only waits once: the loop's own cost."""
 
     async def wait() -> None:
         made = loop.create_future()
@@ -140,7 +140,7 @@ async def idle(count: int, at_once: int) -> float:
 
 
 class Stopwatch:
-    """Adds up what parts take, µs for each of `count` payments."""
+    """Sums the time of parts, as µs for each of `count` payments."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -154,7 +154,7 @@ class Stopwatch:
 
 
 def finish(coroutine: Any) -> Any:
-    """The result of a verb that doesn't suspend."""
+    """Return the result of a coroutine that doesn't suspend."""
     try:
         coroutine.send(None)
     except StopIteration as done:

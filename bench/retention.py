@@ -1,11 +1,11 @@
-"""What does retention cost in PostgreSQL, and what becomes of the room that it makes?
+"""What does retention cost in PostgreSQL, and is the space it frees used again?
 
     python -m tollkeeper.bench.retention [--entries 200000] [--server URL]
 
-A database of its own gets so many payments of 1.5 KB, of which each five hundredth entry is a change of
-what is configured, which stays. The journal is cut into so many parts. Then the older half of the
-payments goes, and as many new ones come: a journal in its steady state would take no more room by
-that. Seconds are by the clock; the processor's time is that of this process and of its connections.
+A temporary database gets so many payments of 1.5 KB, with every five hundredth entry a
+configuration change, which stays. Then the older half of the payments is removed, and as many are
+added: a journal in its steady state should not grow by that. Seconds are wall time; processor time
+is that of this process and of its connections.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ AT_ONCE = 256
 SECOND = 1_000_000
 BODY, OUTCOME = 1_000, 500
 CHANGES = 500
-"""Each entry after so many is a change."""
+"""Every so-manyth entry is a change."""
 READS = 2_000
 _SIZE = "SELECT pg_total_relation_size('journal')"
 
 
 class Found(NamedTuple):
-    """µs of the processor for each entry appended, read by its id and purged; s of purging; bytes of
-    the journal before, after the purge and a vacuum, and after as many new entries."""
+    """µs of processor time for each entry appended, read by its id and purged; seconds of purging;
+    bytes of the journal before, after the purge and a vacuum, and after as many new entries.
+    """
 
     append: float
     read: float
@@ -67,7 +68,7 @@ async def append(journal: Journal, first: int, count: int) -> None:
 
 
 def size(url: str) -> int:
-    """Bytes of the journal, once it is vacuumed."""
+    """Return the journal's bytes after a vacuum."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM journal")
         ((found,),) = connection.execute(_SIZE).fetchall()

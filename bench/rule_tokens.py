@@ -1,9 +1,9 @@
-"""How many tokens conditions take here, beside the same ones in the languages that others publish.
+"""How many tokens do conditions take, compared with the same ones in languages that others publish?
 
     python -m tollkeeper.bench.rule_tokens
 
 Reads the first table of docs/coming-from.md, and tests/rules/published.rule, whose `let`s count
-too. A name with its dots, a text, a number and a sign are a token each.
+too. A dotted name, a text, a number and a sign are one token each.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Pair(NamedTuple):
 
 
 def pairs() -> list[Pair]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     text = PAGE.read_text(encoding="utf-8")
     table = text[text.index("## Radar") : text.index("## SQL")]
     return [Pair(*found.groups()) for found in _ROW.finditer(table)]
 
 
 def published() -> tuple[list[Pair], list[str]]:
-    """The rules of the file, and the `let`s that they share."""
+    """Return the rules of the file, and the `let`s that they share."""
     text = PUBLISHED.read_text(encoding="utf-8")
     return [Pair(*found.groups()) for found in _RULE.finditer(text)], _LET.findall(text)
 

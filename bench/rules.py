@@ -1,9 +1,9 @@
-"""What does a rule cost beside a hand-written Python function and other rule engines?
+"""What does a rule cost, compared with a hand-written Python function and other rule engines?
 
     python -m tollkeeper.bench.rules
 
-Outcomes are checked equal on every payment; processor times are medians over alternating rounds.
-A peer that is not installed is named and left out.
+Decisions are checked to be equal on every payment; processor times are medians over alternating
+rounds. A peer that isn't installed is named and left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROUNDS = 9
 SIZES = (1, 5, 10, 50, 100, 500)
 VOCABULARY = vocabulary({})
 
-# A function, and a sequence for each of its parameters.
+# A function, and a sequence of values for each of its parameters.
 Deciding: TypeAlias = tuple[Callable[..., Any], Sequence[Sequence[Any]]]
 
 TWELVE = """
@@ -65,8 +65,9 @@ CHEAP = 'length(lower(device.headers["User-Agent"])) > 1000'
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Nanoseconds for one payment (where rules are compiled, for one rule) and the ratio to the table's
-    first row; both None for an engine that is not installed."""
+    """Nanoseconds per payment (or per rule, where rules are compiled) and the ratio to the table's
+    first row; both None for an engine that isn't installed.
+    """
 
     table: str
     subject: str
@@ -75,7 +76,7 @@ class Row:
 
 
 def checked(text: str) -> Rule:
-    """The checked rule of a file's text."""
+    """Return the checked rule of a text."""
     file = parse(text).file
     assert file is not None
     found = check(file, text, VOCABULARY, KnownNames())
@@ -88,9 +89,9 @@ def compiled(rule: Rule) -> Callable[..., int]:
 
 
 def measure() -> list[Row]:
-    """All tables' rows, in order.
+    """Return all tables' rows, in order.
 
-    AssertionError when two deciders differ on a payment.
+    AssertionError if two deciders differ on a payment.
     """
     bodies = list(documents(SEED, PAYMENTS))
     gc.disable()
@@ -101,7 +102,7 @@ def measure() -> list[Row]:
 
 
 def beside_peers(bodies: Sequence[bytes]) -> Iterator[Row]:
-    """The twelve conditions from three kinds of input, by every engine that is installed."""
+    """The twelve conditions from three kinds of input, by every installed engine."""
     situations = columns(bodies)
     given = [inputs(json.loads(body)) for body in bodies]
     twelve = compiled(checked(TWELVE))
@@ -137,7 +138,7 @@ def beside_peers(bodies: Sequence[bytes]) -> Iterator[Row]:
 
 
 def growth(bodies: Sequence[bytes]) -> Iterator[Row]:
-    """Rules of more and more conditions, none of which is met: deciding, and compiling."""
+    """Rules of increasing size, none of whose conditions is met: deciding, and compiling."""
     situations = columns(bodies)
     rules = {f"{size} conditions": checked(growing(size)) for size in SIZES}
     yield from timed(
@@ -148,8 +149,9 @@ def growth(bodies: Sequence[bytes]) -> Iterator[Row]:
 
 
 def sharing(bodies: Sequence[bytes]) -> Iterator[Row]:
-    """An expensive part in one condition and in 500, beside a cheap part in its place: where it
-    is evaluated once, it adds as much to 500 conditions as to one."""
+    """An expensive part in one condition and in 500, compared with a cheap one: if it is evaluated
+    once, it adds as much to 500 conditions as to one.
+    """
     situations = columns(bodies)
     rules = {
         f"{size} with {what} part": sharing_rule(size, part)
@@ -181,12 +183,12 @@ def sharing_rule(conditions: int, part: str) -> str:
 
 
 def columns(bodies: Sequence[bytes]) -> list[Sequence[Any]]:
-    """The arguments of a compiled rule, each as one sequence over all the payments."""
+    """Return the arguments of a compiled rule, each as one sequence over all payments."""
     return list(zip(*map(situation, bodies), strict=True))
 
 
 def timed(table: str, deciders: Mapping[str, Deciding]) -> Iterator[Row]:
-    """Medians over rounds, each in another order; a ratio is taken within a round."""
+    """Medians over rounds, each in another order; ratios are within a round."""
     random, names = Random(SEED), list(deciders)
     times: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(ROUNDS):
@@ -198,9 +200,10 @@ def timed(table: str, deciders: Mapping[str, Deciding]) -> Iterator[Row]:
 
 
 def nanoseconds(decide: Callable[..., Any], given: Sequence[Sequence[Any]]) -> float:
-    """Processor time for one of what is given, by the second of two passes.
+    """Return the processor time per input in the second of two passes.
 
-    The first fills the processor's caches, which the decider before has filled with its own.
+    The first pass fills the processor's caches, which the previous decider has filled with its own
+    data.
     """
     few = [column[:TIMED] for column in given]
     deque(map(decide, *few), maxlen=0)

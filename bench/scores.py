@@ -1,10 +1,11 @@
-"""How well does the shipped scorecard tell made-up bots from people, and what does a score cost?
+"""How well does the shipped scorecard distinguish generated bots from people, and what does a score
+cost?
 
     python -m tollkeeper.bench.scores [SEED …]
 
-The tables of docs/scorecard.md are those of all its seeds, 1101 to 1112, on which no choice was
-made. Odd seeds have the families and kinds of the first half of the hard
-traffic, even ones those of the second. Every payment is judged, the first one too.
+The tables of docs/scorecard.md are over all its seeds, 1101 to 1112, on which no choice was made.
+Odd seeds have the families and kinds of the first half of the hard traffic, even ones those of the
+second. Every payment is judged, including the first.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A judged payment: what it was, and its score in hundredths."""
+    """A scored payment: what it was, and its score in hundredths."""
 
     kind: str
     bot: bool
@@ -63,7 +64,9 @@ class Seen:
 
 
 class Cost(NamedTuple):
-    """In microseconds of processor time, but for `held`, the elements in windows; for each payment."""
+    """Microseconds of processor time per payment, except for `held`, the elements in windows per
+    payment.
+    """
 
     client_facts_of_a_header_set_seen_before: float
     keys_of_its_windows_and_score: float
@@ -85,7 +88,9 @@ def half(seed: int) -> HardPlan:
 
 
 def probed(seed: int) -> list[Seen]:
-    """What attackers who see each answer tried, by what they had changed; a challenge stops them."""
+    """Return the attempts of attackers who see each answer, by what they had changed; a challenge
+    stops them.
+    """
     paid: list[TrafficItem] = []
     seen: list[Seen] = []
 
@@ -106,7 +111,7 @@ def probed(seed: int) -> list[Seen]:
 
 
 def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> None:
-    """A row to a seed, worst first, above them the mean and the spread over seeds."""
+    """Print a row per seed, worst first, after the mean and the spread over seeds."""
     found = []
     for seed, seen in zip(seeds, by_seed, strict=True):
         judged = _quality(seen)
@@ -140,7 +145,9 @@ def show_thresholds(seen: Sequence[Seen]) -> None:
 
 
 def show_kinds(seen: Sequence[Seen], bots: bool) -> None:
-    """Families least found first, or people most wrongly found first; last column at 1 % of people."""
+    """Print families with the least recall first, or people most often mistaken first; last column
+    at 1 % of people.
+    """
     people = sorted((each.score for each in seen if not each.bot), reverse=True)
     at_one_percent = people[len(people) // 100] + 1
     chosen = [each for each in seen if each.bot == bots]
@@ -161,7 +168,7 @@ def show_kinds(seen: Sequence[Seen], bots: bool) -> None:
 
 
 def show_probed(seen: Sequence[Seen]) -> None:
-    """By rung, the cheapest change first: how much of what was tried was stopped."""
+    """Print by rung, the cheapest change first, how much of what was tried was stopped."""
     rows: list[list[str | int]] = []
     for rung in LADDER:
         scores = [each.score for each in seen if each.kind == rung]
@@ -179,7 +186,7 @@ def _quality(seen: Sequence[Seen]) -> Quality:
 
 
 async def show_cost() -> None:
-    """One day's payments, each step by itself and then the whole way to the disk, in rounds."""
+    """One day's payments: each step by itself and then the whole way to the disk, in rounds."""
     items = list(traffic(1, START))
     lines = map(msgspec.json.encode, label_items(items, START))
     paid = [each.item for each in read_labelled(lines) if isinstance(each.item, CreationLine)]
@@ -229,7 +236,9 @@ async def cost(paid: Sequence[CreationLine]) -> Cost:
 
 
 async def decided(paid: Sequence[CreationLine]) -> float:
-    """Microseconds of processor time per payment, from the read request to the decision on disk."""
+    """Return microseconds of processor time per payment, from the decoded request to the decision
+    on disk.
+    """
     with TemporaryDirectory() as folder:
         async with open_engine(Path(folder), "bench") as engine:
             await CreateAccount("bench").perform(engine, "bench", lambda _share: None)

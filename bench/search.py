@@ -1,12 +1,12 @@
-"""What does the index cost, and how long do its answers take, as payments grow?
+"""What does the index cost, and how long do its answers take as payments grow?
 
     python -m tollkeeper.bench.search [--payments 300000] [--folder FOLDER]
 
 Fills a journal and its index with payments of 30 days by 200,000 users, a fifth of them updated,
-some labelled (`large_index.py`); has the index follow some more; then asks what the console asks,
-each question 20 times, with the index's file in the system's memory, and one with nothing of it there.
-Prints the slowest of all but one in twenty beside the aim for 10,000,000 payments, for which it takes
-12 GB of disk. What `--folder` has is asked again.
+some labelled (`large_index.py`); indexes some more; then asks the console's questions, each 20
+times, with the index's file cached by the system, and one uncached. Prints the 19th slowest of 20
+beside the aim for 10,000,000 payments, which take 12 GB of disk. `--folder` keeps the data for
+another run.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def questions(
 
 
 def payments_of(index: AccountIndex) -> Iterator[str]:
-    """The ids of payments of the older half, by chance."""
+    """Yield random ids of payments of the older half."""
     random = Random(5)
     while True:
         entry = index.tail.entry(random.randrange(1, index.last // 2))
@@ -159,8 +159,9 @@ def payments_of(index: AccountIndex) -> Iterator[str]:
 def measured(
     ask: Callable[[], Any], prepare: Callable[[], Any] = lambda: None
 ) -> tuple[str, str, str]:
-    """The milliseconds within which 19 of 20 are answered, those of CPU, and of these the median.
-    What prepares a round is not counted."""
+    """Return the milliseconds within which 19 of 20 are answered, the same of CPU, and the median
+    of these. `prepare` isn't timed.
+    """
     taken, used = [], []
     for _ in range(ROUNDS):
         prepare()
@@ -176,20 +177,20 @@ def measured(
 
 
 def hold_in_memory(file: Path) -> None:
-    """Has the system hold a file's contents, as it does of one that is asked all day."""
+    """Have the system cache a file, as it does with one in frequent use."""
     with file.open("rb") as opened:
         while opened.read(2**24):
             pass
 
 
 def drop_from_memory(file: Path) -> None:
-    """Has the system give up what it holds of a file's contents."""
+    """Have the system drop what it has cached of a file."""
     with file.open("rb") as opened:
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def follow(folder: Path, follower: Follower, payments: int, seed: int) -> tuple[float, float]:
-    """The seconds, and those of CPU, from payments' commit to their being in the index."""
+    """Return the wall and CPU seconds from the payments' commit until they are indexed."""
     with closing(schema.connect_for_reading(folder)) as connection:
         last = reads.last_sequence(connection)
         arrived = reads.entry_at(connection, last).arrived

@@ -1,4 +1,4 @@
-"""Servers in processes of their own, for the benchmarks that go over HTTP."""
+"""Servers in processes of their own, for the benchmarks over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE_S = 300
 
 @dataclass(frozen=True)
 class Server:
-    """`key` is an API key's, empty where none is asked for."""
+    """`key` is an API key, empty if none is needed."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -32,21 +32,21 @@ class Server:
 
 
 def toll(folder: Path, *arguments: str) -> str:
-    """What a command on the folder says; raises when it fails."""
+    """Return the output of a command on the folder; raises if it fails."""
     command = [str(TOLL), *arguments, "--data", str(folder)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     return told.stdout
 
 
 def new_key(folder: Path, *scopes: str, account: str = ACCOUNT) -> str:
-    """A key of a new account."""
+    """Return a key of a new account."""
     toll(folder, "accounts", "create", account)
     asked = [part for scope in scopes for part in ("--scope", scope)]
     return toll(folder, "keys", "create", "--account", account, *asked).strip()
 
 
 UNBOUNDED = ("--key-reports", "1000000", "--account-reports", "1000000")
-"""Options of a service that is to take all that a load sends."""
+"""Options of a service that accepts any load."""
 
 
 @contextmanager
@@ -60,8 +60,9 @@ def serving(folder: Path, key: str, *options: str) -> Iterator[Server]:
 
 @contextmanager
 def calling(call: str, port: int, path: str, key: str = "") -> Iterator[Server]:
-    """A server that Python code runs in a process of its own: `call` names a function by its
-    module and gives it its arguments, `package.module.function(1)`."""
+    """A server that Python code runs in a process of its own: `call` is a function's qualified name
+    with its arguments, `package.module.function(1)`.
+    """
     module = call.partition("(")[0].rpartition(".")[0]
     with started([sys.executable, "-c", f"import {module}; {call}"], port, path, key) as server:
         yield server
@@ -69,7 +70,7 @@ def calling(call: str, port: int, path: str, key: str = "") -> Iterator[Server]:
 
 @contextmanager
 def started(command: Sequence[str | Path], port: int, path: str, key: str = "") -> Iterator[Server]:
-    """The command's server, once it answers at `path`, until the block ends."""
+    """The command's server, from when it answers at `path` until the context ends."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         url = f"http://127.0.0.1:{port}"
@@ -100,7 +101,7 @@ def free_port() -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used of the processors, its threads and children included."""
+    """Return the processor time of a process with its threads and children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS + sum(map(cpu_seconds, children(pid)))
 
@@ -111,7 +112,7 @@ def children(pid: int) -> list[int]:
 
 
 def index_process(server: Server) -> int:
-    """The id of the process that keeps the index, once it is there."""
+    """Return the id of the index process, once it runs."""
     while True:
         for child in children(server.process.pid):
             if b"tollkeeper.engine.search.process" in Path(f"/proc/{child}/cmdline").read_bytes():
@@ -120,14 +121,14 @@ def index_process(server: Server) -> int:
 
 
 def tell_index(index: int, told: signal.Signals) -> None:
-    """Tells the process that keeps the index, and the one that catches up for it, if it is there."""
+    """Send a signal to the index process, and to the one that catches up for it, if it runs."""
     for process in (index, *children(index)):
         os.kill(process, told)
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a process holds: `memory` in bytes."""
+    """The resources of a process: `memory` in bytes."""
 
     memory: int
     files: int

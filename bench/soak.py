@@ -1,11 +1,11 @@
-"""Does anything creep up under load: memory, open files, threads, CPU, latency?
+"""Does anything grow under sustained load: memory, open files, threads, CPU, latency?
 
     python -m tollkeeper.bench.soak [--minutes 10]
 
-`wrk` pays at half the service's capacity over 32 connections. Beside it four clients read payments,
-update them, send invalid ones, and ask for what isn't there. The scorecard and the rule read no
-history, so that nothing should grow but the journal's file; what history takes is in
-bench.growth. The first of ten parts warms up and is not compared.
+`wrk` pays at half the service's capacity over 32 connections. Four other clients read payments,
+update them, send invalid ones, and request what doesn't exist. The scorecard and the rule read no
+history, so that nothing should grow but the journal's file; bench.growth measures history. The
+first of ten parts is a warm-up and not compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SETTLING_S = 0.5
 
 
 class Part(NamedTuple):
-    """`answered` counts all requests so far, `asked` those beside the load in this part."""
+    """`answered` counts all requests so far, `asked` those besides the load in this part."""
 
     answered: int
     load: Measured
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
     @property
     def cpu_each(self) -> float:
-        """µs of CPU for a request, of either kind."""
+        """µs of CPU per request, of either kind."""
         return self.load.cpu / (self.load.requests + self.asked) * 1e6
 
 
@@ -106,7 +106,7 @@ def soaked(server: Server, seconds: int) -> list[Part]:
 
 
 def ask(server: Server, seed: int, over: Event) -> int:
-    """All that isn't a payment that is accepted, time and again; how many requests."""
+    """Send everything other than accepted payments, repeatedly; return the number of requests."""
     chance, asked = random.Random(seed), 0
     address = urlsplit(server.url).netloc
     headers = {"authorization": f"Bearer {server.key}"}

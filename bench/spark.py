@@ -1,14 +1,14 @@
-"""How does a backtest on Spark scale: with workers, with size, and where all payments share a key?
+"""How does a backtest on Spark scale: with workers, with size, and if all payments share a key?
 
     python -m tollkeeper.bench.spark [--payments 2e5] [--share 12500]
 
-First the tasks that Spark hands out, one after the other in one process, for a quarter of the
-payments and for all of them, which are spread over 20 days: the processor time of each, and what so
-many workers of one core need when each stage's longest tasks go first. Then a tenth of the payments
-on clusters of a master and of one and two workers on this machine, which share its processors; each
-report is asserted to be that of one machine. Their processor time is that of all processes, looked
-at each half second: a worker's with its executor and Python, the driver's with the master's. It
-needs the extra `spark` and Java 17.
+First the tasks that Spark would distribute run one after another in one process, for a quarter of
+the payments and for all of them, spread over 20 days: the processor time of each, and the time that
+so many workers of one core would take if each stage's longest tasks started first. Then a tenth of
+the payments on clusters of a master and of one and two workers on this machine, which share its
+processors; each report must equal that of one machine. Their processor time is that of all
+processes, sampled each half second: a worker's with its executor and Python, the driver's with the
+master's. Needs the extra `spark` and Java 17.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DRIVER = -1
 
 
 def exported(folder: Path, payments: int, end: int) -> Path:
-    """The export of an account whose payments are spread over the days."""
+    """Return the export of an account whose payments are spread over the days."""
     data, target = folder / "data", folder / "columns"
     asyncio.run(furnish(data, end - 10**15))
     fill(data, payments, end, payments / (DAYS * 86_400))
@@ -62,7 +62,7 @@ def exported(folder: Path, payments: int, end: int) -> Path:
 
 
 def task_times(target: Path, text: str, share: int) -> list[list[float]]:
-    """The processor seconds of each task, by stages, done here as Spark's workers do them."""
+    """Return the processor seconds of each task, by stage, run here as Spark's workers do."""
     asked = ColumnsAsked(target, "shop", rule(text), 0, LATE, {})
     stages: list[list[float]] = []
 
@@ -105,7 +105,7 @@ def _timed(task: Callable[[], Any], into: list[float]) -> Any:
 
 
 def shared_out(tasks: Iterable[float], workers: int) -> float:
-    """How long so many workers need when each takes the longest task that is left."""
+    """Return how long so many workers take if each always takes the longest remaining task."""
     busy = [0.0] * workers
     heapify(busy)
     for each in sorted(tasks, reverse=True):
@@ -115,7 +115,9 @@ def shared_out(tasks: Iterable[float], workers: int) -> float:
 
 @contextmanager
 def watched(workers: tuple[int, ...]) -> Iterator[dict[int, float]]:
-    """Filled in the end with the processor seconds of each worker, and of the driver."""
+    """Yield a dictionary that holds, at the end, the processor seconds of each worker and of the
+    driver.
+    """
     ended = Event()
     spent = dict.fromkeys((*range(len(workers)), _DRIVER), 0.0)
     roots = {id_: number for number, id_ in enumerate(workers)} | {os.getpid(): _DRIVER}
@@ -137,7 +139,7 @@ def watched(workers: tuple[int, ...]) -> Iterator[dict[int, float]]:
 
 
 def _used(roots: Mapping[int, int]) -> dict[tuple[int, str], tuple[int, float]]:
-    """Of each process below the roots, by its id and start: the nearest root, and its seconds."""
+    """For each process below the roots, by id and start, return the nearest root and its seconds."""
     told = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -157,7 +159,9 @@ def _used(roots: Mapping[int, int]) -> dict[tuple[int, str], tuple[int, float]]:
 
 
 def on_clusters(folder: Path, payments: int, share: int) -> Iterator[tuple[Any, ...]]:
-    """Processor seconds of the driver, of all workers and of the busier one, on one and on two."""
+    """Yield processor seconds of the driver, of all workers and of the busier one, on one and on
+    two.
+    """
     end = now()
     target = exported(folder, payments, end)
     tried = {what: text for what, text in TRIED.items() if what != "a new window"}

@@ -1,12 +1,12 @@
-"""Where does a request's CPU go?
+"""Where is a request's CPU time spent?
 
     python -m tollkeeper.bench.stages [--seconds 10]
 
-The service runs with a rule and a scorecard of 3 windows, and with those that ship, under the load
-of 32 connections. A timer of the processor's time interrupts it each half millisecond; what the
-main thread has used since the last time goes to the stage that the innermost frame of ours belongs
-to. Other threads and processes are told by the kernel. `loop` is what runs in none of ours: the
-event loop itself, in C.
+The service runs with a rule and a scorecard of 3 windows, and with the shipped ones, under the load
+of 32 connections. A CPU timer interrupts it each half millisecond; the main thread's time since the
+last interrupt is added to the stage of the innermost frame of the product's code. Other threads and
+processes are measured by the kernel. `loop` is time outside the product's code: the event loop
+itself, in C.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tollkeeper.bench.servers import calling, children, cpu_seconds, free_port
 from tollkeeper.bench.tables import show
 
 EVERY_S = 0.0005
-# The first whose part of a path is in a frame's file, from the innermost frame outwards. What
-# stands between slashes is a folder, of the project or of a distribution.
+# The first entry whose path part occurs in a frame's file counts, from the innermost frame
+# outwards. A part between slashes is a folder, of the project or of a distribution.
 STAGES = {
     "log line": ("/structlog/", "/api/http/logs.py"),
     "HTTP: read, parse, write": ("/uvicorn/", "/api/http/connection.py"),
@@ -100,7 +100,7 @@ class Samples:
 
 
 def beside() -> Counter[str]:
-    """Seconds of CPU that all but the main thread, whose call this is, have used so far."""
+    """Return the CPU seconds so far of all other threads and processes; called by the main thread."""
     writer = writer_seconds()
     others = time.process_time() - time.thread_time() - writer
     index = sum(map(cpu_seconds, children(os.getpid())))
@@ -108,7 +108,7 @@ def beside() -> Counter[str]:
 
 
 def writer_seconds() -> float:
-    """CPU of the thread that writes the journal, 0 without one."""
+    """Return the CPU of the thread that writes the journal; 0 without one."""
     return sum(
         time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
         for thread in threading.enumerate()
@@ -117,7 +117,7 @@ def writer_seconds() -> float:
 
 
 def serve_sampled(folder: str, port: int, notes: str) -> None:
-    """The service; SIGUSR1 begins the samples anew, SIGUSR2 writes them to the file `notes`."""
+    """Run the service; SIGUSR1 restarts sampling, SIGUSR2 writes the samples to the file `notes`."""
     samples = Samples()
     signal.signal(signal.SIGPROF, samples.take)
     signal.signal(signal.SIGUSR1, samples.restart)
@@ -127,7 +127,7 @@ def serve_sampled(folder: str, port: int, notes: str) -> None:
 
 
 def write(file: Path, text: bytes) -> None:
-    """The file is there once it is whole."""
+    """Write atomically, so that the file exists only when complete."""
     beside = file.with_suffix(".part")
     beside.write_bytes(text)
     beside.rename(file)
@@ -155,7 +155,7 @@ def main() -> None:
 
 
 def sampled(traffic: str, seconds: int) -> dict[str, float]:
-    """µs of CPU that a payment takes, by stage."""
+    """Return µs of CPU per payment, by stage."""
     with TemporaryDirectory(prefix="toll-bench-") as place:
         folder, notes, port = Path(place, "data"), Path(place, "notes"), free_port()
         key = furnish(folder, traffic)

@@ -1,12 +1,12 @@
-"""How much later fraud do suggested conditions stop, beside a rule by hand?
+"""How much later fraud do suggested conditions stop, compared with a hand-written rule?
 
     python -m tollkeeper.bench.suggest [SEED …]
 
-Each seed is a week of the hard traffic at shops of its own: conditions are learned and pruned on the
-first 80 % and judged on the rest, and on another week of the same shops, where all payments are
-new. Beside them, at no more honest people than they meet: the expert's rule (`expert.rule`), each
-of its conditions with the counts that do best in the very time that is judged, those that do best
-first; and the shipped scorecard from the best score on.
+Each seed is a week of the hard traffic at shops of its own: conditions are learned and pruned on
+the first 80 % and judged on the rest, and on another week of the same shops, where all payments are
+new. They are compared, at the same number of affected honest people, with the expert's rule
+(`expert.rule`), each of its conditions with the counts that do best in the judged time itself, the
+best conditions first; and with the shipped scorecard from the best score on.
 """
 
 from __future__ import annotations
@@ -50,21 +50,23 @@ from tollkeeper.grammar.program import Rule
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 SEEDS = (811, 812, 813, 814, 815)
-"""None of them was looked at when the way of learning was chosen; docs/suggest.md names those that
-were."""
+"""None of them was used while the learning method was chosen; docs/suggest.md names those that
+were.
+"""
 START = datetime(2025, 6, 2, tzinfo=UTC)
 PAYMENTS = 20_000
 LEAST_SHARE = 0.01
-"""Of bots: with fewer there is nothing to learn from."""
+"""The least share of bots: with fewer there is nothing to learn from."""
 LATER = 0.8
 FACTORS = (0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3, 4, 6, 10)
-"""What the expert's counts are multiplied by."""
+"""Factors for the expert's counts."""
 PRICE = 5
-"""How many stopped payments one person costs when the expert's conditions are put in order."""
+"""How many stopped payments one affected person is worth when the expert's conditions are ordered.
+"""
 
 
 class Week(NamedTuple):
-    """A labelled history in a file; of each payment whether it was a bot's, and its score."""
+    """A labelled history in a file; for each payment, whether it was a bot's, and its score."""
 
     path: Path
     fraud: Flags
@@ -72,9 +74,10 @@ class Week(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the conditions met: so many bots' payments, and so many of honest people; the others are
-    shares of the bots' payments, None without any, but `honest` the share of honest ones that were
-    met."""
+    """What the conditions met: the number of bots' payments, and of honest people's; the others are
+    shares of the bots' payments, None without any, except `honest`, the share of honest ones that
+    were met.
+    """
 
     stopped: float
     people: float
@@ -85,7 +88,7 @@ class Judged(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """None where nothing is met."""
+        """None if nothing is met."""
         return self.stopped / (self.stopped + self.people) if self.stopped + self.people else None
 
 
@@ -109,7 +112,7 @@ def week(seed: int, number: int, folder: Path) -> Week:
 
 
 def replayed(of: Week, text: str) -> Iterator[tuple[Rule, ReplayedPayment]]:
-    """Each payment with what a rule reads and decides of it."""
+    """Yield each payment with what a rule reads and decides."""
     rule = read_file(text.encode(), KnownNames()).program
     assert isinstance(rule, Rule)
     tried = try_candidate(
@@ -121,14 +124,14 @@ def replayed(of: Week, text: str) -> Iterator[tuple[Rule, ReplayedPayment]]:
 
 
 def met_by(of: Week, text: str) -> Flags:
-    """Which payments one of the rule's conditions meets; none where there is no rule."""
+    """Return which payments any of the rule's conditions meets; none without a rule."""
     if not text:
         return np.zeros(len(of.fraud), np.bool_)
     return np.array([each.now.condition is not None for _, each in replayed(of, text)])
 
 
 def expert_conditions(of: Week) -> list[Flags]:
-    """Which payments each of the expert's conditions meets, with its counts at each factor."""
+    """Return which payments each of the expert's conditions meets, with its counts at each factor."""
     head, *conditions = re.split(
         r"\n  condition ", Path(__file__).with_name("expert.rule").read_text()
     )
@@ -147,12 +150,12 @@ def expert_conditions(of: Week) -> list[Flags]:
 
 
 def counting(text: str, factor: float) -> str:
-    """The text with its counts at so many times."""
+    """Return the text with its counts multiplied."""
     return re.sub(r">= (\d+)(?![.\d])", lambda found: f">= {ceil(int(found[1]) * factor)}", text)
 
 
 def best_of_expert(conditions: list[Flags], fraud: Flags, room: int) -> float:
-    """The recall of the conditions that do best, taken one by one, at `room` people at most."""
+    """Return the recall of the best conditions, added one by one, at `room` people at most."""
     met = np.zeros(len(fraud), np.bool_)
     while True:
         best: tuple[int, int, Flags] | None = None
@@ -175,7 +178,7 @@ def best_score(scores: Any, fraud: Flags, room: int) -> float:
 
 
 def judge(of: Week, met: Flags, expert: list[Flags], begin: int) -> Judged:
-    """The payments from `begin` on."""
+    """Judge the payments from `begin` on."""
     met, fraud = met[begin:], of.fraud[begin:]
     stopped, people = int((met & fraud).sum()), int((met & ~fraud).sum())
     honest = people / int((~fraud).sum())
@@ -192,7 +195,7 @@ def judge(of: Week, met: Flags, expert: list[Flags], begin: int) -> Judged:
 
 
 def judged(seed: int, aims: SearchAims, folder: Path) -> tuple[Judged, Judged]:
-    """Of the seed's later time, and of another week."""
+    """Judge the seed's later time, and another week."""
     weeks = [week(seed, number, folder) for number in (0, 1)]
     table = read_files([weeks[0].path], 0, labels_known({}), lambda _: None)
     text = suggest(table, aims, "suggested", "deny", lambda _: None).text
@@ -209,12 +212,12 @@ def known(values: Iterable[float | None]) -> list[float]:
 
 
 def known_mean(values: Iterable[float | None]) -> float:
-    """Of those that are known."""
+    """Return the mean of the known values."""
     return mean(known(values))
 
 
 def shown(of: Judged) -> list[float | None]:
-    """The columns of the table."""
+    """Return the table's columns."""
     return [of.precision, of.honest, of.recall, of.expert, of.scorecard]
 
 

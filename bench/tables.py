@@ -1,4 +1,4 @@
-"""How every benchmark prints: GitHub's tables in a pipe, drawn ones on a terminal."""
+"""How every benchmark prints: GitHub tables in a pipe, drawn ones on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell = str | int | float | None
 
 
 class Target(NamedTuple):
-    """What a figure should be, and what it is; exactly one of the bounds is given."""
+    """The aim for a figure, and its value; exactly one of the bounds is given."""
 
     name: str
     found: float
@@ -31,7 +31,7 @@ class Target(NamedTuple):
 
 
 def show(title: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Print a table. The first column names the row, the others are figures."""
+    """Print a table. The first column names the row; the others are figures."""
     cells = [[text(cell) for cell in row] for row in rows]
     console = Console()
     if console.is_terminal:
@@ -49,7 +49,7 @@ def show(title: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Non
 
 
 def show_targets(targets: Iterable[Target]) -> None:
-    """Print what was to be reached, what was, and whether that is enough."""
+    """Print aims, values, and whether they are met."""
     show(
         "Targets",
         ["", "measured", "target", "met"],
@@ -58,7 +58,7 @@ def show_targets(targets: Iterable[Target]) -> None:
 
 
 def text(cell: Cell) -> str:
-    """A figure with as many digits as say something."""
+    """Return a figure with a sensible number of digits."""
     if cell is None:
         return ""
     if isinstance(cell, str):

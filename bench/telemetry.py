@@ -1,9 +1,10 @@
-"""What do traces and figures over OpenTelemetry cost a payment?
+"""What do traces and metrics over OpenTelemetry cost a payment?
 
     python -m tollkeeper.bench.telemetry [--seconds 5] [--rounds 3]
 
-`toll serve` with the shipped scorecard, without telemetry and with it, against a collector that
-takes all and keeps nothing, in a process of its own. The rounds alternate, the figures are medians.
+`toll serve` with the shipped scorecard, without telemetry and with it, against a collector in a
+process of its own that accepts everything and stores nothing. The rounds alternate; the figures are
+medians.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tollkeeper.bench.servers import calling, free_port, serving
 
 
 class Sink(BaseHTTPRequestHandler):
-    """Takes whatever is sent."""
+    """Accepts everything."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
@@ -36,7 +37,7 @@ class Sink(BaseHTTPRequestHandler):
 
 
 def collect(port: int) -> None:
-    """A collector, until its process is told to end."""
+    """Run a collector until its process is stopped."""
     ThreadingHTTPServer(("127.0.0.1", port), Sink).serve_forever()
 
 

@@ -1,12 +1,12 @@
-"""Is anything lost, told twice or kept waiting while nodes become another release and back?
+"""Is anything lost, sent twice or delayed while nodes are upgraded to another release and back?
 
     python -m tollkeeper.bench.upgrade [--former HEAD~1] [--server URL]
 
-`--former` is a commit of this repository, whose nodes make a database on the server and share two
-shards of accounts. While clients ask as they do in `bench.chaos`, each node is told to end and
-starts again as the release that is here; then they become the former one again, which takes a
-release that only adds to the tables. In the end the same checker counts every recorded read again
-and looks every answer and every notice up.
+`--former` is a commit of this repository, whose nodes make a database on the server and divide two
+shards of accounts. While clients send requests as in `bench.chaos`, each node is stopped and
+restarted with the current release; then with the former one again, which needs a release that only
+adds to the tables. At the end the same checker recounts every recorded read and verifies every
+answer and every notice.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NODES = 3
 ACCOUNTS = ("shop", "store", "kiosk")
 CLIENTS = 6
 PAUSE_S = 4.0
-"""So long all nodes stay as they are before the next one ends."""
+"""The pause between the restarts of two nodes."""
 _PATIENCE_S = 120.0
 _ROOT = Path(__file__).parents[1]
 _WHOLE = " UNION ALL ".join(
@@ -54,7 +54,7 @@ notes = Console(stderr=True)
 
 
 def taken_out(commit: str, folder: Path) -> dict[str, str]:
-    """What a process' environment takes for the release that a commit has."""
+    """Return the environment of a process that runs a commit's release."""
     command = ["git", "-C", str(_ROOT), "archive", commit]
     packed = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     with tarfile.open(fileobj=BytesIO(packed)) as archive:
@@ -63,7 +63,7 @@ def taken_out(commit: str, folder: Path) -> dict[str, str]:
 
 
 class Node:
-    """One of the nodes; `environment` is what it starts in."""
+    """A node; `environment` is its process's."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.folder = folder
@@ -74,7 +74,7 @@ class Node:
         folder.mkdir()
 
     def start(self, release: dict[str, str]) -> None:
-        """Done once it is ready."""
+        """Start it and wait until it is ready."""
         ports = ("--port", str(self._port), "--node-port", str(self._between))
         command = (TOLL, "serve", "--data", self.folder, *ports, "--reach", "any", "--shards", "2")
         with self.folder.with_suffix(".log").open("ab") as log:
@@ -84,15 +84,16 @@ class Node:
         wait_for(f"{self.url}/health/ready", self._process)
 
     def stop(self) -> None:
-        """In order; it has ended then."""
+        """Stop it in an orderly way."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_PATIENCE_S)
 
 
 def upgraded(folder: Path, url: str, former: dict[str, str], seed: int) -> tuple[History, Findings]:
-    """What was asked, kept and told while all nodes became the release that is here and the former one
-    again, and what was found."""
+    """Return the requests, the journal and the notices of nodes that were upgraded and downgraded
+    again, and the findings.
+    """
     environment = {**os.environ, "TOLL_DATABASE": url}
     port = free_port()
     with ExitStack() as stack:
@@ -138,7 +139,7 @@ def upgraded(folder: Path, url: str, former: dict[str, str], seed: int) -> tuple
 
 
 def made_account(folder: Path, environment: dict[str, str], name: str) -> str:
-    """A key of a new account."""
+    """Return a key of a new account."""
     scopes = [part for scope in SCOPES for part in ("--scope", scope)]
     for arguments in (("accounts", "create", name), ("keys", "create", "--account", name, *scopes)):
         command = [str(TOLL), *arguments, "--data", str(folder)]
@@ -147,7 +148,7 @@ def made_account(folder: Path, environment: dict[str, str], name: str) -> str:
 
 
 def wait_until_whole(url: str) -> None:
-    """Until each node has windows of each shard with which it could own it."""
+    """Wait until each node has windows of each shard with which it could own it."""
     deadline = time.monotonic() + _PATIENCE_S
     with psycopg.connect(url, autocommit=True) as connection:
         while {count for (count,) in connection.execute(_WHOLE)} != {NODES}:
@@ -156,7 +157,7 @@ def wait_until_whole(url: str) -> None:
 
 
 def longest_wait(operations: Sequence[Operation]) -> float:
-    """s until an operation was done, all its attempts together."""
+    """Return the longest time (s) until an operation was done, over all its attempts."""
     return max(each.attempts[-1].ended - each.attempts[0].begun for each in operations)
 
 

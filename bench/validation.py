@@ -2,8 +2,8 @@
 
     python -m tollkeeper.bench.validation
 
-Ratios to a plain msgspec decode of the same bodies into Structs that know no rule, and to reading a
-valid payment of the same size. The steps alternate, the figures are the best rounds.
+Ratios to a plain msgspec decode of the same bodies into Structs without rules, and to reading a
+valid payment of the same size. The steps alternate; the figures are the best rounds.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ TYPICAL = {
 
 
 def unruled(annotation: Any) -> Any:
-    """The same type without bounds, choices and instants."""
+    """Return the same type without bounds, choices and instants."""
     if get_origin(annotation) is Annotated:
         return unruled(get_args(annotation)[0])
     if isinstance(annotation, type) and issubclass(annotation, Struct):
@@ -111,12 +111,12 @@ def unruled(annotation: Any) -> Any:
 
 
 def changed(**members: Any) -> bytes:
-    """The typical payment with other members."""
+    """Return the typical payment with other members."""
     return json.encode({"payment": TYPICAL["payment"] | members})
 
 
 def varied(number: int) -> bytes:
-    """A typical payment of another person."""
+    """Return a typical payment of another person."""
     payment = TYPICAL["payment"]
     return changed(
         id=f"pay_{number:06}",
@@ -129,14 +129,16 @@ def varied(number: int) -> bytes:
 
 
 def of_size(size: int) -> bytes:
-    """A valid payment of about so many bytes: more headers make up for what the typical one lacks."""
+    """Return a valid payment of about so many bytes, padded with headers."""
     lacking, filler = size - len(changed()), "books and music; " * 470
     more = {f"X-{at}": filler[: lacking - at] for at in range(0, lacking, 7990)}
     return changed(backend={"headers": more}) if more else changed()
 
 
 def hostile() -> dict[str, tuple[bytes, bytes]]:
-    """Bodies that ask for as much work as they can, each with a valid one of its size and kind."""
+    """Return bodies that demand as much work as possible, each with a valid one of its size and
+    kind.
+    """
     attempts = [attempt(1, "failed", "05") | {"id": f"attempt_{n}"} for n in range(100)]
     wrong = {"id": "", "status": "x", "duration": -1, "timestamp": "x", "connector": {"type": 5}}
     texts = {"headers": {str(number): str(number) for number in range(100)}}
@@ -191,7 +193,7 @@ def hostile() -> dict[str, tuple[bytes, bytes]]:
 def measured(
     steps: Mapping[str, Callable[[Any], object]], given: Mapping[str, Iterable[Any]], runs: int
 ) -> dict[str, float]:
-    """The µs that each step takes, at best."""
+    """Return the µs of each step, at best."""
     best = dict.fromkeys(steps, float("inf"))
     for _ in range(ROUNDS):
         for name, step in steps.items():
@@ -208,8 +210,9 @@ def read(body: bytes) -> object:
 
 
 def look_at(creation: Creation) -> object:
-    """Reads each member that a rule beyond the types is about, and judges none: the least that any
-    check in Python takes."""
+    """Read each member that has a rule beyond its type, without checking it: the least that any
+    check in Python takes.
+    """
     card, merchant = creation.method.card, creation.merchant
     user, order, backend, device = creation.user, creation.order, creation.backend, creation.device
     return (

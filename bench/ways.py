@@ -1,14 +1,14 @@
-"""What does the event loop take for a payment by each way: the plain one, the ordinary one, Litestar's?
+"""What does the event loop use for a payment by each way: plain, ordinary, and Litestar's?
 
     python -m tollkeeper.bench.ways [--payments 2000] [--rounds 5]
     valgrind --tool=callgrind --separate-threads=yes --instr-atstart=no \
         python -m tollkeeper.bench.ways --payments 640 --rounds 2 --counted plain
 
-Requests are given to connections' protocols as bytes, and answers taken from them, so that no socket
-is measured. All three are in one process and take turns. The ordinary way is that of the same
-service for what is not plain (`api/http/plain.py`); Litestar's is its typed handler, which keeps
-nothing (`bench.http`). The figures are µs of processor time, the least of the rounds. Under callgrind
-the one that is `counted` is run alone, and its last round is counted.
+Requests are passed to the connections' protocols as bytes, and answers taken from them, so that no
+socket is measured. All three run in one process and alternate. The ordinary way is the same
+service's, for requests that aren't plain (`api/http/plain.py`); Litestar's is its typed handler,
+which stores nothing (`bench.http`). The figures are µs of processor time, the least of the rounds.
+Under callgrind only the `--counted` one runs, and its last round is counted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NAMES = {PLAIN: "the plain way", ORDINARY: "the ordinary way", TYPED: "typed han
 
 
 class Awaited:
-    """How many answers are still awaited, and who waits for the last of them."""
+    """The number of answers still awaited, and the waiter for the last of them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -66,7 +66,9 @@ class Awaited:
 
 
 class Taker(asyncio.Transport):
-    """The other end of a connection: takes answers, and tells once the last byte of one is here."""
+    """The other end of a connection: takes answers, and counts each one once its last byte has
+    arrived.
+    """
 
     def __init__(self, awaited: Awaited) -> None:
         super().__init__()
@@ -93,14 +95,14 @@ class Taker(asyncio.Transport):
         self._is_closing = True
 
     def pause_reading(self) -> None:
-        """Nothing more is given before all are answered."""
+        """Ignored: nothing more is sent before all answers have come."""
 
     def resume_reading(self) -> None:
-        """As `pause_reading`."""
+        """See `pause_reading`."""
 
 
 class Way:
-    """Connections of one configuration, and what they took, µs a payment."""
+    """Connections of one configuration, and their µs per payment."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         config.load()
@@ -117,7 +119,7 @@ class Way:
             each.connection_made(Taker(self.awaited))
 
     async def answer(self, requests: Sequence[bytes]) -> None:
-        """Answers them, so many at once."""
+        """Answer the requests, several at once."""
         for start in range(0, len(requests), AT_ONCE):
             sent = requests[start : start + AT_ONCE]
             self.awaited.count = len(sent)
@@ -163,7 +165,7 @@ def typed_handler() -> uvicorn.Config:
 
 
 async def furnish(engine: Engine, name: str) -> str:
-    """An account with its files in force; its key."""
+    """Make an account with its active files; return its key."""
     verbs: list[Verb] = [CreateAccount("shop")]
     for stem, text in TRAFFIC[name].files.items():
         kind: Any = "scorecard" if stem == "bot_behaviour" else "rule"
@@ -177,7 +179,7 @@ async def furnish(engine: Engine, name: str) -> str:
 
 
 def count_instructions(switch: str) -> None:
-    """`on` or `off`, of callgrind, which runs this process."""
+    """Turn callgrind, which runs this process, `on` or `off`."""
     subprocess.run(["callgrind_control", "-i", switch, str(os.getpid())], capture_output=True)
 
 

@@ -1,9 +1,9 @@
-"""What do windows cost, beside a plain loop over dicts and deques in the same run?
+"""What do windows cost, compared with a plain loop over dicts and deques in the same run?
 
     python -m tollkeeper.bench.windows [--payments 1000000]
 
-Prints the tables of docs/sizing.md, in processor time. The plain loop keeps the same aggregates
-for payments that come in order, and knows nothing of late ones, updates or withdrawals.
+Prints the tables of docs/sizing.md, in processor time. The plain loop computes the same aggregates
+for payments that come in order, without support for late ones, updates or withdrawals.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ async def ours(records: Iterable[Record], windows: list[tuple[SeriesPlan, Window
 async def timed(
     made: Windows, records: Iterable[Record], windows: list[tuple[SeriesPlan, Window, str]]
 ) -> float:
-    """Seconds per payment."""
+    """Return seconds per payment."""
     readers = [(each, KEYS[by]) for _, each, by in windows]
     count = 0
     begun = process_time()
@@ -136,7 +136,7 @@ async def timed(
 
 
 class Plain:
-    """One aggregate over one window, by a deque per key."""
+    """One aggregate over one window, with a deque per key."""
 
     def __init__(self, by: str, function: str, over: int) -> None:
         self.key, self.function, self.over = KEYS[by], function, over
@@ -172,7 +172,7 @@ class Plain:
 
 
 def plain(records: Iterable[Record], windows: list[tuple[SeriesPlan, Window, str]]) -> float:
-    """Seconds per payment."""
+    """Return seconds per payment."""
     loops = [Plain(by, each.function, each.over or 0) for _, each, by in windows]
     count = 0
     begun = process_time()
@@ -265,7 +265,7 @@ async def by_events() -> None:
 def burst(
     events: int, late: Callable[[int, random.Random], int]
 ) -> tuple[list[Record], list[Record]]:
-    """The key's events, spread over 24 h and the 24 before, and 1,000 payments after them."""
+    """Return the key's events, spread over 24 h and the 24 before, and 1,000 payments after them."""
     chance = random.Random(3)
     span = 48 * HOUR
     before = [
@@ -306,7 +306,7 @@ def plain_attack(events: int) -> float:
 
 
 async def hot_key(events: int) -> None:
-    """Payments that come late to a group of many, which the key of an attack or a shop's own is."""
+    """Late payments in a large group, such as the key of an attack or a shop's own."""
     rows: list[list[Cell]] = []
     gap = 24 * HOUR // events
     late: dict[str, Callable[[random.Random], int]] = {
@@ -359,7 +359,7 @@ async def memory() -> None:
 
 
 async def held_by(function: AggregateFunction, count: int, card: Callable[[int], str]) -> int:
-    """Bytes that windows hold beyond the series' own, keys and new values included."""
+    """Return the bytes of windows besides the series' own, new keys and values included."""
     made = await ready([window("card", function, 24 * HOUR)])
     fill = await made.add(1, [window("card", function, 48 * HOUR)[0]])
     gc.collect()
@@ -420,7 +420,7 @@ async def ages(most: int) -> None:
 
 
 async def _written() -> None:
-    """There is no journal to wait for."""
+    """Nothing: there is no journal to wait for."""
 
 
 async def rebuild(most: int) -> None:

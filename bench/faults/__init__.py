@@ -1,1 +1,3 @@
-"""Nodes under faults: what breaks, what clients ask meanwhile, and what must be true of it all."""
+"""Nodes under faults: what breaks, what clients request meanwhile, and what must hold of the
+result.
+"""

@@ -1,4 +1,6 @@
-"""What is asked once nothing breaks any more: the journal, the notices, how decisions came about."""
+"""What is read once no fault is active any more: the journal, the notices, explanations of
+decisions.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,21 @@ _JOURNAL = " UNION ALL ".join(
 
 
 def read_journal(connection: psycopg.Connection[Any]) -> list[Line]:
-    """All lines of all shards."""
+    """Return all lines of all shards."""
     return [Line(*row) for row in connection.execute(_JOURNAL).fetchall()]
 
 
 def wait_for_notices(journal: Sequence[Line], notices: Sequence[Notice], patience_s: float) -> None:
-    """Until all that the journal brings about has been sent, or for as long as is waited for it."""
+    """Wait until all notices that follow from the journal have been sent, or until the time is up."""
     deadline, owed = time.monotonic() + patience_s, owed_notices(journal).total()
     while sent_notices(tuple(notices)).total() < owed and time.monotonic() < deadline:
         time.sleep(0.5)
 
 
 def explain(world: World, journal: Sequence[Line], findings: Findings, random: Random) -> None:
-    """Asks the nodes how decisions came about: each must repeat, unless its person was
-    erased, and show the values that were read."""
+    """Request explanations from the nodes: each must repeat its decision, unless its person was
+    erased, and show the values that were read.
+    """
     payments = {each.id: each for each in journal if each.kind == 1}
     paid = [each for each in world.operations if each.kind == "payment"]
     asked = [each for each in paid if each.subject in payments]
@@ -59,7 +62,7 @@ def explain(world: World, journal: Sequence[Line], findings: Findings, random: R
         values = [each["value"] for each in told["rule"]["histories"]]
         line = payments[operation.subject]
         kept = line.outcome["reads"][-len(READS) :]
-        # Of who was erased too little is left to decide again.
+        # Too little data of an erased person is left to repeat a decision.
         is_erased = "user" not in line.body["payment"]
         if not (told["repeated"] or is_erased) or [shown(each) for each in values] != values_of(
             kept
@@ -73,7 +76,7 @@ def shown(value: str) -> float:
 
 
 def values_of(kept: Sequence[Any]) -> list[float]:
-    """The values of a decision, amounts no longer in hundredths."""
+    """Return a decision's values, amounts converted from hundredths."""
     amounts = ("spent", "high")
     return [
         each / 100 if name in amounts else float(each)

@@ -1,10 +1,10 @@
-"""Was every answer true, and does every decision rest on what the journal holds?
+"""Was every answer true, and does every decision agree with the journal?
 
     python -m tollkeeper.bench.faults.checker FOLDER
 
-It knows the rule in words (`RULE`) and how the journal's lines look, imports nothing of the engine,
-and counts again by going through all lines. A window is (t - w, t] of event time over the records
-that stand at or before the decision's place, each as the lines up to there tell it.
+It implements the rule itself (`RULE`) and reads the journal's lines directly, imports nothing of
+the engine, and recounts by going through all lines. A window is (t - w, t] of event time over the
+records at or before the decision's place, each in its state as of that place.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ RULE = """rule gate
   condition bad when fraud > 2 and high >= 40 and currency == "EUR" then deny
   condition signed when signs > 5 then challenge
 """
-"""What is published again and again: `often` differs from version to version."""
+"""The rule that is published repeatedly; `often` differs from version to version."""
 EVENT_TYPE = """event sign_in
   field user: string required
   metric recent = count(events by user over 1h)
   monitor busy "Many sign-ins" when recent >= 4
 """
 READS = ("recent", "addresses", "spent", "failed", "high", "fraud", "signs")
-"""The aggregates, in the order in which a decision keeps their values, after the scorecard's."""
+"""The aggregates, in the order in which a decision stores their values, after the scorecard's."""
 _REFUSED = frozenset((429, 503))
 _REMOVED_BEFORE = 404
 _QUOTED = re.compile(r"(?<=')[^']+(?=')")
 
 
 class Fault(NamedTuple):
-    """Something that must not be, as words; `kind` is one of `KINDS`."""
+    """A violation, in words; `kind` is one of `KINDS`."""
 
     kind: str
     words: str
@@ -84,7 +84,7 @@ KINDS = (
 
 @dataclass
 class Findings:
-    """How much was looked at, and what was found."""
+    """How much was checked, and what was found."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[Fault] = field(default_factory=list)
@@ -100,8 +100,8 @@ class Findings:
 class Payment:
     """A payment with all its states, each with the place from which it holds.
 
-    An erasure of `cut_off` was begun, and not told to be done, somewhere from its own place to `until`:
-    what stands there no longer names that person.
+    `cut_off` are erasures that began at their own place and completed, without an answer, somewhere
+    up to `until`: states there no longer name that person.
     """
 
     place: int
@@ -113,7 +113,9 @@ class Payment:
     until: float = inf
 
     def at(self, place: int, gone: Set[str] = frozenset()) -> Any:
-        """Its state, where the erasures of `gone` that were cut off had come to it before."""
+        """Return its state at a place, assuming that the unanswered erasures of `gone` had reached
+        it before.
+        """
         state = [state for since, state in self.states if since <= place][-1]
         return _erase(state) if self.cut_off in gone and self.may_be_gone(place) else state
 
@@ -133,7 +135,7 @@ class Sign(NamedTuple):
 
 
 def check(history: History) -> Findings:
-    """All that is wrong in a history."""
+    """Return all violations in a history."""
     operations, journal, notices = history
     findings = Findings()
     accounts, known = defaultdict(list), set[str]()
@@ -171,7 +173,7 @@ def _check_account(
     _check_erasures(findings, operations, lines, index)
 
 
-# What was decided, counted again.
+# Decisions, recounted.
 
 
 def _check_decisions(
@@ -234,7 +236,7 @@ def _check_decisions(
 
 
 def _erased(lines: Iterable[Line]) -> dict[str, list[int]]:
-    """By person the places of the erasures: an attempt that nobody answered may have been one, too."""
+    """Return the places of erasures by person: an unanswered attempt may have been one, too."""
     places = defaultdict(list)
     for line in lines:
         if line.kind == CHANGE and line.body["change"]["type"] == "person_erased":
@@ -243,7 +245,7 @@ def _erased(lines: Iterable[Line]) -> dict[str, list[int]]:
 
 
 def _cut_off(operations: Iterable[Operation]) -> set[str]:
-    """Those whose erasure was asked for, and at least once not told to be done."""
+    """Return the persons whose erasure was requested, with at least one attempt unanswered."""
     return {
         each.subject
         for each in operations
@@ -252,7 +254,7 @@ def _cut_off(operations: Iterable[Operation]) -> set[str]:
 
 
 def _subsets(persons: Set[str]) -> Iterator[frozenset[str]]:
-    """Beginning with that of nobody."""
+    """All subsets, the empty one first."""
     for size in range(len(persons) + 1):
         yield from map(frozenset, combinations(sorted(persons), size))
 
@@ -262,9 +264,9 @@ def _erase(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _payments(lines: Sequence[Line], sent: dict[str, Any], cut_off: Set[str]) -> dict[str, Payment]:
-    """Payments as decisions knew them: what an erasure has taken out of a line was there before it.
+    """Return payments as decisions saw them: what an erasure removed from a line was there before.
 
-    One that was cut off may have come to a payment and left no word of it in the journal.
+    An unanswered erasure may have reached a payment without leaving an entry in the journal.
     """
     payments: dict[str, Payment] = {}
     nameless, erased_at = set(), _erased(lines)
@@ -307,9 +309,9 @@ def recount(
     signs: Sequence[Sign],
     gone: Set[str],
 ) -> list[int | None]:
-    """What a decision had to read, in the order of `READS`; amounts in hundredths.
+    """Return what a decision had to read, in the order of `READS`; amounts in hundredths.
 
-    The erasures of `gone` that were cut off had come to their payments.
+    Assumes that the unanswered erasures of `gone` had reached their payments.
     """
     own, place, time = payment.states[0][1], payment.place, payment.time
 
@@ -348,7 +350,7 @@ def _condition(reads: dict[str, Any], often: int, *, is_known: bool) -> str | No
 
 
 class _Active:
-    """Which version was active at a place, and what the list held."""
+    """Which version was active at a place, and what the list contained."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._versions: list[tuple[int, int]] = []
@@ -375,11 +377,11 @@ class _Active:
         return ([False] + [is_in for since, is_in in self._listed[value] if since < place])[-1]
 
 
-# What clients were told, looked up.
+# Clients' answers, verified.
 
 
 class _Index(NamedTuple):
-    """Where what operations brought would stand."""
+    """Where the results of operations are in the journal."""
 
     payments: dict[str, Line]
     events: dict[str, Line]
@@ -439,7 +441,7 @@ def _check_operation(findings: Findings, operation: Operation, index: _Index) ->
     if operation.kind == "payment" and acknowledged:
         _check_answers(findings, operation, acknowledged, index, words)
     if operation.kind == "version" and is_kept:
-        # An attempt that nobody answered may have been done as well, even later than the next.
+        # An unanswered attempt may have been executed as well, even later than the next one.
         numbers = index.versions[operation.subject]
         for attempt in acknowledged:
             if attempt.answer["rule"]["version"] not in numbers:
@@ -469,7 +471,7 @@ def _check_answers(
 def _check_look(
     findings: Findings, operation: Operation, answered: Sequence[Attempt], words: str
 ) -> None:
-    """A payment that its own client looked at after it had been told that it is kept."""
+    """Check a read of a payment by its own client, after the payment was acknowledged."""
     findings.counts["looks"] += bool(answered)
     expected = operation.sent["status"]
     for each in answered:
@@ -479,8 +481,9 @@ def _check_look(
 
 
 def _is_success(operation: Operation, attempt: Attempt) -> bool:
-    """Whether it says that it is done; also that nothing is left to remove, where an attempt before
-    it is one of which nobody knows."""
+    """Whether the answer means that it is done; including that nothing is left to remove, if the
+    result of an earlier attempt is unknown.
+    """
     if operation.kind == "remove" and attempt.status == _REMOVED_BEFORE:
         before = operation.attempts[: operation.attempts.index(attempt)]
         return any(each.status not in _REFUSED for each in before)
@@ -515,9 +518,10 @@ _KEPT: dict[str, Callable[[Operation, _Index], bool]] = {
 def _check_erasures(
     findings: Findings, operations: Sequence[Operation], lines: Sequence[Line], index: _Index
 ) -> None:
-    """Nothing that stood before an erasure was told of names the person any more.
+    """Check that nothing acknowledged before an erasure names the person any more.
 
-    Of several the first: what its person does between two of them need not be in the second.
+    Of several erasures the first counts: what its person does between two need not be covered by
+    the second.
     """
     erased = {
         each.subject: index.erased[_digest(each.subject)][0]
@@ -532,11 +536,11 @@ def _check_erasures(
                 findings.add("erased and kept", f"{subject} of {line.account} at {line.place}")
 
 
-# What webhooks were sent.
+# Webhook notices.
 
 
 def owed_notices(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
-    """How many notices of each kind and subject an account's lines bring about."""
+    """Return how many notices of each kind and subject an account's lines call for."""
     owed: Counter[tuple[str, str]] = Counter()
     for line in lines:
         if line.kind in (PAYMENT, UPDATE):
@@ -553,7 +557,7 @@ def owed_notices(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
 
 
 def sent_notices(notices: Iterable[Notice]) -> Counter[tuple[str, str]]:
-    """The same of what came; what came again counts once."""
+    """Return the same of received notices; repetitions count once."""
     return Counter((each.kind, each.subject) for each in set(notices))
 
 

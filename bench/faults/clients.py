@@ -1,5 +1,4 @@
-"""Clients that ask any node, go on at another where one does not answer, and write down what they
-are told."""
+"""Clients that send to any node, switch to another when one doesn't answer, and record the answers."""
 
 from __future__ import annotations
 
@@ -27,8 +26,9 @@ NOTICES = (
     "alert.raised",
 )
 _SPELL_S = 120
-"""Users and addresses are others after so long, as counting again takes the square of their
-payments."""
+"""Users and addresses are replaced after this time, because recounting takes the square of their
+payments.
+"""
 _ANSWER_S = 6.0
 _PATIENCE_S = 25.0
 _PAUSE_S = 0.15
@@ -37,7 +37,9 @@ _OPEN = frozenset((NO_ANSWER, 429, 500, 502, 503))
 
 @dataclass
 class World:
-    """What all clients share: nodes by their addresses, keys by account, and what was asked."""
+    """What all clients share: the nodes' addresses, the accounts' keys, and the recorded
+    operations.
+    """
 
     urls: Sequence[str]
     keys: dict[str, str]
@@ -48,7 +50,7 @@ class World:
 
 
 class Client:
-    """A client of one account; `number` tells its ids from those of all others."""
+    """A client of one account; its ids contain `number`, so that they differ from others'."""
 
     def __init__(self, world: World, account: str, number: int) -> None:
         self._world, self._account, self._number = world, account, number
@@ -57,7 +59,7 @@ class Client:
         self._http: list[httpx.Client] = []
 
     def run(self) -> None:
-        """Until the world ends."""
+        """Send requests until the world ends."""
         headers = {"authorization": f"Bearer {self._world.keys[self._account]}"}
         actions: dict[Callable[[], object], int] = {
             self._pay: 40,
@@ -80,7 +82,9 @@ class Client:
                 time.sleep(self._random.expovariate(50))
 
     def publish(self) -> None:
-        """Versions of the rule, until the world ends: the first makes the list and the event type."""
+        """Publish versions of the rule until the world ends; the first also makes the list and the
+        event type.
+        """
         headers = {"authorization": f"Bearer {self._world.keys[self._account]}"}
         with ExitStack() as stack:
             self._http = [
@@ -91,7 +95,7 @@ class Client:
                 self._publish()
 
     def begin(self, webhook: str) -> None:
-        """What must be there before anybody pays; notices of all kinds go to `webhook`."""
+        """Make what must exist before the first payment; notices of all kinds go to `webhook`."""
         headers = {"authorization": f"Bearer {self._world.keys[self._account]}"}
         with httpx.Client(base_url=self._world.urls[0], headers=headers, timeout=30) as client:
             self._http = [client]
@@ -101,7 +105,7 @@ class Client:
             self._publish()
 
     def _insist(self, method: str, path: str, content: str) -> None:
-        """Asks until it is done: a node that has just begun may still give a shard to another."""
+        """Retry until it is done: a new node may still hand a shard over."""
         deadline = time.monotonic() + _PATIENCE_S
         while not 200 <= (told := self._attempt(method, path, content, {})).status < 300:
             assert time.monotonic() < deadline, told
@@ -111,7 +115,7 @@ class Client:
         return self._pay_as(self._user(), self._address())
 
     def _pay_as(self, user: str, address: str) -> tuple[str, str] | None:
-        """The payment's id and status; None where nobody knows whether it is kept."""
+        """Return the payment's id and status; None if it is unknown whether it is stored."""
         id_ = self._new("p")
         late = self._random.choice((0.0, 0.0, 0.0, 0.5, 6.0, 45.0)) * self._random.random()
         sent = {
@@ -155,7 +159,7 @@ class Client:
             updated = self._do("update", id_, {"mark": mark}, "PATCH", path, body)
             if not _is_done(updated):
                 return
-            # What a node has not answered it may still do, after what was sent next.
+            # A node may still execute an unanswered request after the next one was sent.
             is_certain = is_certain and all(_is_certain(each) for each in updated.attempts)
             status = told
         self._look(id_, status if is_certain else None)
@@ -213,8 +217,9 @@ class Client:
         key: str | None = None,
         again: bool = False,
     ) -> Operation:
-        """Asks one node after the other until one says what has become of it; `again` asks once more
-        where it is done."""
+        """Send to one node after another until the result is certain; `again` sends it once more
+        after success.
+        """
         headers = {} if key is None else {"idempotency-key": key}
         content = body if isinstance(body, str) else None if body is None else json.dumps(body)
         attempts: list[Attempt] = []

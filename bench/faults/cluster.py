@@ -1,4 +1,4 @@
-"""Nodes of the service, each on a machine of its own with a small disk and a clock that is wrong."""
+"""Nodes of the service, each on a machine of its own with a small disk and a wrong clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.postgres.shards import open_shards
 
 SCHEMAS = ("public", "shard_2")
-"""Where each shard of the database is."""
+"""The schema of each shard in the database."""
 _PATIENCE_S = 60
 _DISK = "192m"
 _PORT, _BETWEEN = 8000, 8001
@@ -33,8 +33,9 @@ _LIBRARIES = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
 
 def other_clock(seconds: float) -> dict[str, str]:
-    """What a process' environment takes for a clock that is so many seconds ahead; nothing where
-    libfaketime is not installed."""
+    """Return the environment of a process whose clock is so many seconds ahead; empty if
+    libfaketime is not installed.
+    """
     found = sorted(Path("/").glob(_LIBRARIES.lstrip("/")))
     if not found or not seconds:
         return {}
@@ -46,7 +47,7 @@ def other_clock(seconds: float) -> dict[str, str]:
 
 
 class Node:
-    """One of the nodes; `machine` is where it runs. `was_stuck` once it did not end when told to."""
+    """A node; `machine` is where it runs. `was_stuck` is set if it didn't end when told to."""
 
     def __init__(self, machine: str, number: int, address: str, folder: Path, pair: Pair) -> None:
         self.machine, self.number, self.address = machine, number, address
@@ -71,7 +72,7 @@ class Node:
             )
 
     def kill(self) -> None:
-        """At once, without time for anything."""
+        """Kill it at once."""
         if self.process is not None:
             self.process.send_signal(SIGKILL)
             self.process.wait(_PATIENCE_S)
@@ -81,8 +82,9 @@ class Node:
         run("umount", "--lazy", self.folder)
 
     def stop(self) -> None:
-        """In order; it has ended then. One that does not end in time writes into its log what it
-        does."""
+        """Stop it in an orderly way. If it doesn't end in time, it first writes its stacks to its
+        log.
+        """
         if self.process is not None:
             self.process.send_signal(SIGTERM)
             try:
@@ -98,13 +100,15 @@ class Node:
         return False
 
     def require_running(self) -> None:
-        """Starts it again where it has ended by itself."""
+        """Restart it if it has ended by itself."""
         if self.process is None or self.process.poll() is not None:
             self.start()
 
 
 def made_accounts(folder: Path, url: str, names: Sequence[str]) -> dict[str, str]:
-    """A key of each account, all made before any node runs and shared out to the shards."""
+    """Return a key of each account; all are made before any node runs, and divided among the
+    shards.
+    """
     open_shards(url, len(SCHEMAS))
 
     def toll(*arguments: str) -> str:
@@ -121,13 +125,13 @@ def made_accounts(folder: Path, url: str, names: Sequence[str]) -> dict[str, str
 
 
 def share_key(origin: Path, nodes: Sequence[Node]) -> None:
-    """Gives each node the key of the folder with which the accounts were made."""
+    """Give each node the key of the folder in which the accounts were made."""
     for node in nodes:
         copy(origin / KEY_FILE, node.folder)
 
 
 def wait_until_ready(nodes: Sequence[Node], seconds: float) -> list[Node]:
-    """The nodes that do not answer after so many seconds."""
+    """Return the nodes that don't answer after so many seconds."""
     deadline = time.monotonic() + seconds
     waiting = list(nodes)
     while waiting and time.monotonic() < deadline:

@@ -1,4 +1,6 @@
-"""A PostgreSQL of its own on two machines: a primary, and a standby that each commit waits for."""
+"""A PostgreSQL pair of its own on two machines: a primary, and a standby that each commit waits
+for.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,12 @@ max_wal_size = 96MB
 _DISK = "512m"
 _SEGMENT_MB = 4
 _SEGMENTS = 200
-"""More than a disk that is full has room for."""
+"""More than fits on a full disk."""
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups")
 
 
 def missing() -> str | None:
-    """Why no server can be started here, None where it can."""
+    """Return why no server can be started here; None if one can."""
     if which("pg_config") is None and _found_binaries() is None:
         return "there are no binaries of PostgreSQL"
     if subprocess.run(["id", "postgres"], capture_output=True).returncode:
@@ -47,7 +49,7 @@ def missing() -> str | None:
 
 
 def _found_binaries() -> Path | None:
-    """The newest version's folder."""
+    """Return the newest version's folder."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent if found else None
 
@@ -65,7 +67,7 @@ class Pair:
         self.url = f"postgresql://postgres@{hosts}/toll?target_session_attrs=read-write"
 
     def begin(self) -> None:
-        """Makes both, with an empty database `toll`."""
+        """Set both up, with an empty database `toll`."""
         self.make_disks()
         data = self._data(self.primary)
         made = ("-D", data, "-U", "postgres", "--auth=trust", "--no-sync")
@@ -82,7 +84,7 @@ class Pair:
             connection.execute("CREATE DATABASE toll")
 
     def start(self, machine: str) -> None:
-        """Starts a machine's server, and waits until it answers."""
+        """Start a machine's server, and wait until it answers."""
         command = (*AS_POSTGRES, self._binaries / "postgres", "-D", self._data(machine))
         with self._log(machine).open("ab") as log:
             self._servers[machine] = subprocess.Popen(
@@ -99,13 +101,15 @@ class Pair:
             time.sleep(0.1)
 
     def crash(self, machine: str) -> None:
-        """Ends a server as if its machine had lost power, but for what it had given to the kernel."""
+        """End a server as if its machine had lost power, except that what it had passed to the
+        kernel is kept.
+        """
         server = self._servers.pop(machine)
         server.send_signal(SIGQUIT)
         server.wait(_PATIENCE_S)
 
     def copy(self) -> None:
-        """Makes the standby anew, from the primary."""
+        """Make the standby again from the primary."""
         data = self._data(self.standby)
         rmtree(data, ignore_errors=True)
         origin = ("-h", self._addresses[self.primary], "-p", str(PORT), "-U", "postgres")
@@ -114,7 +118,7 @@ class Pair:
         self.start(self.standby)
 
     def fill(self) -> None:
-        """Takes all the room that is left on the primary's disk."""
+        """Fill the primary's disk."""
         with suppress(OSError), self._ballast.open("wb", 0) as file:
             while True:
                 file.write(bytes(1 << 20))
@@ -123,19 +127,19 @@ class Pair:
                 file.write(bytes(4096))
 
     def exhaust_log(self) -> None:
-        """Ends the primary of a full disk, which has no room for its write-ahead log."""
+        """End the primary on a full disk, without room for its write-ahead log."""
         with suppress(psycopg.Error), self.connected() as connection:
             for _ in range(_SEGMENTS):
                 connection.execute("SELECT txid_current(), pg_switch_wal()")
 
     def empty(self) -> None:
-        """Gives the room back, and starts the primary where it has ended for want of it."""
+        """Free the space, and restart the primary if it ended for lack of it."""
         self._ballast.unlink()
         if self._servers[self.primary].poll() is not None:
             self.start(self.primary)
 
     def promote(self) -> None:
-        """Makes the standby the primary; the other machine has no server then."""
+        """Make the standby the primary; the other machine then has no server."""
         with self._to(self.standby, "postgres") as connection:
             connection.execute("SELECT pg_promote()")
         self.primary, self.standby = self.standby, self.primary
@@ -155,7 +159,7 @@ class Pair:
         self.remove_disks()
 
     def make_disks(self) -> None:
-        """A disk for each server."""
+        """Make a disk for each server."""
         self._folder.mkdir()
         chown(self._folder, "postgres", "postgres")
         for machine in (self.primary, self.standby):
@@ -165,7 +169,7 @@ class Pair:
             chown(disk, "postgres", "postgres")
 
     def remove_disks(self) -> None:
-        """Takes them away."""
+        """Remove the disks."""
         for machine in (self.primary, self.standby):
             run("umount", "--lazy", self._folder / machine)
 

@@ -1,4 +1,4 @@
-"""What is broken, each as a block: it is broken at its beginning, and whole at its end."""
+"""The faults, each a context: broken at its beginning, repaired at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BACKENDS = (
 
 @dataclass(frozen=True)
 class Site:
-    """All that can break."""
+    """Everything that can break."""
 
     nodes: Sequence[Node]
     pair: Pair
@@ -34,7 +34,7 @@ class Site:
     random: Random
 
     def node(self) -> Node:
-        """One of the nodes, more often one that decides."""
+        """Return a random node, more often one that decides."""
         if self.random.random() < 0.7:
             with suppress(psycopg.Error), self.pair.connected() as connection:
                 found = {str(address) for (address,) in connection.execute(_OWNERS)}
@@ -95,7 +95,7 @@ def cut_off_from_the_database(site: Site) -> Iterator[None]:
 
 
 def deaf_to_the_database(site: Site) -> Iterator[None]:
-    """What it commits is kept, and the answer never comes."""
+    """What it commits is stored, but the answer never arrives."""
     with lost(site.databases()[0], site.node().address):
         yield
 
@@ -124,7 +124,9 @@ def terminated_backends(site: Site) -> Iterator[None]:
 
 
 def unheard_standby(site: Site) -> Iterator[None]:
-    """Commits wait for it, and some are ended while they do: the warning says that none has them."""
+    """Commits wait for the standby, and some backends are terminated meanwhile: their warning says
+    that the standby doesn't have the commit.
+    """
     with apart(*_first_and_rest(site.databases())):
         time.sleep(0.5)
         with suppress(psycopg.Error), site.pair.connected() as connection:
@@ -146,7 +148,7 @@ def failover(site: Site) -> Iterator[None]:
 
 
 def failover_of_a_standby_that_was_cut_off(site: Site) -> Iterator[None]:
-    """What the primary wrote since then was never acknowledged, and is gone."""
+    """What the primary wrote since then was never acknowledged, and is lost."""
     with apart(*_first_and_rest(site.databases())):
         time.sleep(1)
         site.pair.crash(site.pair.primary)
@@ -165,7 +167,9 @@ def full_disk(site: Site) -> Iterator[None]:
 
 
 def full_database(site: Site) -> Iterator[None]:
-    """Statements fail that need a page; every other time the log has no room either, and it ends."""
+    """Statements that need a page fail; every other time the log has no room either, and the server
+    ends.
+    """
     site.pair.fill()
     if site.random.random() < 0.5:
         site.pair.exhaust_log()
@@ -199,13 +203,13 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def name_of(fault: Fault) -> str:
-    """As a person reads it."""
+    """Return the fault's name in words."""
     return fault.__name__.replace("_", " ")
 
 
 @contextmanager
 def broken(fault: Fault, site: Site) -> Iterator[None]:
-    """The fault, until the block ends."""
+    """Make the fault while the context lasts."""
     going = fault(site)
     next(going)
     try:

@@ -1,6 +1,6 @@
-"""What clients asked and were told, and what the journal has: all that the checker knows.
+"""What clients sent and were answered, and what the journal holds: the checker's only input.
 
-It is kept as lines of JSON, so that a history in which something was found can be checked again.
+Stored as JSON lines, so that a history with findings can be checked again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NO_ANSWER = 0
-"""The status of an attempt that nobody answered."""
+"""The status of an unanswered attempt."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request to a node and its answer: seconds from the beginning of the run."""
+    """One request to a node and its answer; times are seconds from the beginning of the run."""
 
     node: int
     begun: float
@@ -28,8 +28,8 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Operation:
-    """What a client of an account wanted of a `subject` (an id, a value of a list, a person), with
-    as many attempts as it took. `sent` is what its requests said.
+    """What a client of an account requested for a `subject` (an id, a value of a list, a person),
+    with all attempts. `sent` is the content of its requests.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Line:
-    """One entry of the journal, as SQL reads it: times in µs since 1970, texts of JSON decoded."""
+    """One entry of the journal as SQL reads it: times in µs since 1970, JSON texts decoded."""
 
     place: int
     account: int
@@ -54,8 +54,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Notice:
-    """What a webhook was sent for an account: what it tells of, and the id that stays when it is sent
-    again."""
+    """A notice that a webhook received for an account: its subject, and the id that repetitions
+    share.
+    """
 
     account: str
     kind: str
@@ -64,7 +65,7 @@ class Notice:
 
 
 class History(NamedTuple):
-    """What clients asked, what the journal has, and what webhooks were sent."""
+    """What clients requested, what the journal holds, and what webhooks received."""
 
     operations: Sequence[Operation]
     journal: Sequence[Line]
@@ -72,7 +73,7 @@ class History(NamedTuple):
 
 
 def write(folder: Path, history: History) -> None:
-    """Keeps a history in a folder."""
+    """Store a history in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, found in history._asdict().items():
         lines = (json.dumps(asdict(each)) for each in found)
@@ -80,7 +81,7 @@ def write(folder: Path, history: History) -> None:
 
 
 def read(folder: Path) -> History:
-    """A history that was kept."""
+    """Read a stored history."""
     told, lines, notices = (
         [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
         for name in History._fields

@@ -1,7 +1,6 @@
-"""Machines of a network: a namespace each, joined by a router that can lose what goes from one to
-another.
+"""Machines of a network: one namespace each, joined by a router that can drop traffic between them.
 
-All of it ends with the process that made it, where that runs in namespaces of its own (`alone`).
+Everything ends with the process that made it, if that runs in namespaces of its own (`alone`).
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from pathlib import Path
 from shutil import which
 
 ROUTER = "10.77.1.1"
-"""Where every machine reaches the router."""
+"""The address of the router for every machine."""
 _INSIDE = "TOLL_CHAOS_INSIDE"
 _TOOLS = ("unshare", "ip", "tc", "setpriv", "mount")
 _OWN = ("--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc")
-# A burst holds a packet; what waits longer than that is lost.
+# `burst` is one packet; packets that wait longer are dropped.
 _SLOW = ("tbf", "rate", "400kbit", "burst", "4kb", "latency", "30ms")
 
 
 def missing() -> str | None:
-    """Why no network of its own can be made here, None where it can."""
+    """Return why no such network can be made here; None if it can."""
     if os.geteuid() != 0:
         return "it takes root"
     if lacking := [each for each in _TOOLS if which(each) is None]:
@@ -36,19 +35,20 @@ def missing() -> str | None:
 
 
 def alone(arguments: Sequence[str]) -> int | None:
-    """Runs this module's command again in namespaces of its own, whose exit code is returned; None
-    where it runs in them already."""
+    """Run this command again in namespaces of its own and return its exit code; None if it already
+    runs in them.
+    """
     if _INSIDE in os.environ:
         return None
     command = ["unshare", *_OWN, sys.executable, *arguments]
     with subprocess.Popen(command, env={**os.environ, _INSIDE: "1"}) as process:
-        # Whoever ends this process ends all that is in there.
+        # Ending this process ends everything in the namespaces.
         signal.signal(signal.SIGTERM, lambda *_: process.kill())
         return process.wait()
 
 
 def run(*command: str | Path) -> str:
-    """What a command prints; raises when it fails, with what it said."""
+    """Return a command's output; raises with its error output if it fails."""
     done = subprocess.run([str(each) for each in command], capture_output=True, text=True)
     if done.returncode:
         raise OSError(f"`{' '.join(str(each) for each in command)}` failed: {done.stderr.strip()}")
@@ -56,13 +56,13 @@ def run(*command: str | Path) -> str:
 
 
 def inside(machine: str, *command: str | Path) -> list[str]:
-    """A command as it is run on a machine."""
+    """Return a command that runs on a machine."""
     return ["ip", "netns", "exec", machine, *(str(each) for each in command)]
 
 
 @contextmanager
 def network(machines: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The address of each machine; this process is on the router."""
+    """Yield the address of each machine; this process is on the router."""
     run("ip", "link", "set", "lo", "up")
     Path("/run/netns").mkdir(exist_ok=True)
     run("mount", "-t", "tmpfs", "tmpfs", "/run/netns")
@@ -87,7 +87,7 @@ def network(machines: Sequence[str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def lost(origin: str, target: str) -> Iterator[None]:
-    """While the block runs nothing that one address sends reaches the other."""
+    """Drop everything that one address sends to the other while the context lasts."""
     words = ("from", origin, "to", target, "blackhole")
     run("ip", "rule", "add", *words)
     try:
@@ -98,7 +98,7 @@ def lost(origin: str, target: str) -> Iterator[None]:
 
 @contextmanager
 def apart(one: str, others: Sequence[str]) -> Iterator[None]:
-    """While the block runs nothing goes either way between an address and the others."""
+    """Drop everything between an address and the others while the context lasts."""
     with ExitStack() as stack:
         for other in others:
             stack.enter_context(lost(one, other))
@@ -108,7 +108,9 @@ def apart(one: str, others: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def slow(machine: str) -> Iterator[None]:
-    """While the block runs a machine's link takes 50 KB a second and loses what waits too long."""
+    """Limit a machine's link to 50 KB a second while the context lasts; what waits too long is
+    dropped.
+    """
     ends = (("tc",), inside(machine, "tc"))
     links = (f"to-{machine}", "eth0")
     for tc, link in zip(ends, links, strict=True):

@@ -1,6 +1,6 @@
-"""A pair of databases that Patroni looks after: it promotes the standby by itself, by what etcd knows.
+"""A pair of databases managed by Patroni, which promotes the standby itself, based on etcd.
 
-What is broken here is its servers and what they hear of each other; who is the primary is Patroni's.
+The faults here are in its servers and their connections; Patroni decides which is the primary.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ COORDINATOR = "coordinator"
 _ETCD, _REST = 2379, 8008
 _PATIENCE_S = 120.0
 _TIMES = {"ttl": 20, "loop_wait": 2, "retry_timeout": 5}
-"""In seconds; Patroni takes no shorter `ttl`."""
+"""In seconds; Patroni accepts no shorter `ttl`."""
 _PARAMETERS = {"max_connections": 120, "shared_buffers": "32MB", "wal_keep_size": "64MB"}
-# Its processes end with it, and who is left behind by its parent is seen to.
+# Patroni's processes end with it; `init` reaps orphans.
 _OWN = ("unshare", "--pid", "--fork", "--mount-proc")
 _HBA = ("host all all 10.77.0.0/16 trust", "host replication all 10.77.0.0/16 trust")
 
 
 def missing(command: Path) -> str | None:
-    """Why no pair can be made, None where it can."""
+    """Return why no pair can be made; None if one can."""
     if which(command) is None:
         return f"`{command}` is not there: pip install 'patroni[etcd3]' psycopg-binary"
     return None if which("etcd") else "there is no `etcd`"
@@ -74,7 +74,7 @@ class ManagedPair(Pair):
             connection.execute("CREATE DATABASE toll")
 
     def start(self, machine: str) -> None:
-        """Starts Patroni, and by that in time the server."""
+        """Start Patroni, which then starts the server."""
         settings = self._folder / f"{machine}.json"
         settings.write_text(json.dumps(self._settings(machine)))
         command = (*_OWN, *AS_POSTGRES, self._command, settings)
@@ -84,35 +84,35 @@ class ManagedPair(Pair):
             )
 
     def crash(self, machine: str) -> None:
-        """Ends Patroni and its server as if the machine had lost power."""
+        """End Patroni and its server as if the machine had lost power."""
         os.kill(self._first(machine), SIGKILL)
         self._servers.pop(machine).wait()
 
     def quit(self, machine: str) -> None:
-        """Ends a server at once; Patroni sees to the rest."""
+        """End a server at once; Patroni does the rest."""
         server = (self._data(machine) / "postmaster.pid").read_text().split()[0]
         own = ("nsenter", "--target", str(self._first(machine)), "--pid", "--mount")
         run(*own, "kill", "-QUIT", server)
 
     def _first(self, machine: str) -> int:
-        """The process with which all others of a machine end."""
+        """Return the process with which all others of a machine end."""
         (first,) = children(self._servers[machine].pid)
         return first
 
     def find(self) -> None:
-        """Learns which is the primary, once one is."""
+        """Wait for a primary, and record which machine it is on."""
         self._until(self._has_primary)
 
     def await_other(self, former: str) -> None:
-        """Until the other is the primary."""
+        """Wait until the other machine is the primary."""
         self._until(lambda: self._has_primary() and self.primary != former)
 
     def await_standby(self) -> None:
-        """Until commits wait for the standby again."""
+        """Wait until commits wait for the standby again."""
         self._until(lambda: self._has_primary() and self._state(self.standby).get("sync_standby"))
 
     def switch(self) -> None:
-        """Has Patroni make the standby the primary, in order."""
+        """Have Patroni switch primary and standby in an orderly way."""
         asked = {"leader": self.primary, "candidate": self.standby}
         with suppress(httpx.TransportError):
             httpx.post(f"{self._rest(self.primary)}/switchover", json=asked, timeout=60)
@@ -140,7 +140,7 @@ class ManagedPair(Pair):
         return False
 
     def _state(self, machine: str) -> dict[str, Any]:
-        """What Patroni says of its server, nothing where it does not answer."""
+        """Return Patroni's status of its server; empty if it doesn't answer."""
         with suppress(httpx.TransportError, ValueError):
             told: dict[str, Any] = httpx.get(f"{self._rest(machine)}/patroni", timeout=2).json()
             return told
@@ -193,14 +193,14 @@ def lost_machine(site: Site) -> Iterator[None]:
 
 
 def crashed_server(site: Site) -> Iterator[None]:
-    """Patroni starts it again, or lets the other take its place."""
+    """Patroni restarts it, or promotes the other."""
     site.pair.quit(site.pair.primary)
     yield
     site.pair.await_standby()
 
 
 def primary_that_etcd_does_not_hear(site: Site) -> Iterator[None]:
-    """It goes on for a while, as nodes reach it, until it steps back by itself."""
+    """It continues for a while, since nodes reach it, until it steps down itself."""
     former = site.pair.primary
     with apart(site.addresses[former], [site.addresses[COORDINATOR], site.databases()[1]]):
         site.pair.await_other(former)
@@ -209,7 +209,7 @@ def primary_that_etcd_does_not_hear(site: Site) -> Iterator[None]:
 
 
 def lost_standby(site: Site) -> Iterator[None]:
-    """Commits wait for nobody once Patroni has noted that it must not become the primary."""
+    """Commits wait for nobody once Patroni has recorded that the standby must not be promoted."""
     standby = site.pair.standby
     site.pair.crash(standby)
     yield

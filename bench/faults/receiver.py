@@ -1,4 +1,4 @@
-"""A receiver of webhooks that takes whatever comes."""
+"""A receiver of webhooks that accepts everything."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _NAMED_BY = {
     "rule.published": ("rule", "version"),
     "alert.raised": ("alert", "key"),
 }
-"""Where each kind of notice names what it tells of."""
+"""Where each kind of notice names its subject."""
 
 
 @contextmanager
 def receiver(port: int) -> Iterator[list[Notice]]:
-    """The notices that have come so far to a port of every address of this machine; an account is
-    named by the path."""
+    """Yield the notices received so far at a port of every address of this machine; the path names
+    the account.
+    """
     taken: list[Notice] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -38,7 +39,7 @@ def receiver(port: int) -> Iterator[list[Notice]]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Without log output."""
 
     with ThreadingHTTPServer(("", port), Handler) as server:
         server.daemon_threads = True

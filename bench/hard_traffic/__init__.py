@@ -1,12 +1,12 @@
-"""Traffic whose circumstances are drawn anew with each seed: the scorecard is judged by it.
+"""Traffic whose circumstances are drawn from the seed: the scorecard is judged on it.
 
     for item in hard_traffic(seed=301, start=datetime(2025, 6, 2, tzinfo=UTC)):
         item.body, item.bot, item.kind
 
-What the demo's traffic fixes (rates of refusal, prices, headers, fingerprints, hours, response
-codes, the share of bots) `scene.py` draws. `crowd.py` says what each kind of people does,
-`campaigns.py` what each family of attacks does, `stream.py` puts it in one order. Families and
-kinds stand in two halves, so that what is estimated from the one can be judged by the other.
+`scene.py` draws what the demo's traffic fixes: rates of refusal, prices, headers, fingerprints,
+hours, response codes, the share of bots. `crowd.py` has the kinds of people, `campaigns.py` the
+families of attacks, `stream.py` merges them in time order. Families and kinds are in two halves, so
+that what is estimated on one can be judged on the other.
 """
 
 from tollkeeper.bench.hard_traffic.stream import (

@@ -1,7 +1,7 @@
-"""Automated traffic that hides, one function to a family: what a campaign of it chooses.
+"""Automated traffic that hides: one function per family, which chooses a campaign's plan.
 
-A campaign is a choice of what each attempt shows: address, device, headers, name, card, amount and
-pace. A family fixes what makes it one, and draws the rest.
+A plan chooses what each attempt shows: address, device, headers, name, card, amount and pace. A
+family fixes what characterises it, and draws the rest.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ PaceChoice = Literal["burst", "timer", "random"]
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What the attempts show; `refused` is the share of them, `gap` the mean seconds between them.
+    """What the attempts show; `refused` is the share that is declined, `gap` the mean seconds
+    between them.
 
-    `orders` says whether each has an order of its own, `accounts` whether each has a user's id.
+    `orders` says whether each has an order of its own, `accounts` whether each has a user id.
     """
 
     place: AddressChoice
@@ -74,13 +75,13 @@ class Campaign:
 
 
 def run(chance: Random, at: HardScene, plan: Campaign) -> list[Attempt]:
-    """The attempts of one campaign, from a moment of the span on."""
+    """Return the attempts of one campaign, from a random moment of the span on."""
     return _run(chance, at, plan, Kit.drawn(chance, at, plan), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What a campaign has at hand from its start."""
+    """What a campaign has from its start."""
 
     shops: tuple[HardShop, ...]
     host: str
@@ -128,7 +129,7 @@ def _run(
 
 
 def draw_banks(chance: Random, at: HardScene) -> list[Issuer]:
-    """Whose cards a campaign that keeps to some issuers has."""
+    """Return the issuers of a campaign that uses cards of only some."""
     return [chance.choice(at.issuers) for _ in range(chance.randint(1, 4))]
 
 
@@ -141,7 +142,7 @@ def try_once(
     step: int,
     when: float,
 ) -> Attempt:
-    """The attempt of number `step`, from 0, at the second `when`."""
+    """Return attempt number `step`, from 0, at second `when`."""
     of = kit.shops[step % len(kit.shops)]
     where = of.merchant.country
     value = 0.0 if plan.verifies else _value(chance, plan.values, kit, of)
@@ -163,7 +164,7 @@ def try_once(
 
 
 def draw_gap(chance: Random, plan: Campaign) -> float:
-    """Seconds to the next attempt."""
+    """Return the seconds to the next attempt."""
     match plan.pace:
         case "burst":
             return chance.expovariate(1 / plan.gap)
@@ -261,7 +262,7 @@ def _name(chance: Random, names: NameChoice, kit: Kit, step: int, where: str) ->
 
 
 def library_lists(chance: Random, at: HardScene) -> list[Attempt]:
-    """A program with its library's own headers tries a list of stolen cards."""
+    """A script with its library's default headers tries stolen cards."""
     plan = Campaign(
         place=chance.choice(("host", "hosts")),
         gadgets=chance.choice(("one", "fresh")),
@@ -278,7 +279,7 @@ def library_lists(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def driven_browser(chance: Random, at: HardScene) -> list[Attempt]:
-    """A browser that a program drives, half of them without a trace of it in the headers."""
+    """An automated browser, half of the time without a trace of it in the headers."""
     plan = Campaign(
         place=chance.choice(("host", "homes", "home")),
         gadgets=chance.choice(("one", "few", "fresh")),
@@ -295,7 +296,7 @@ def driven_browser(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def guessed_numbers(chance: Random, at: HardScene) -> list[Attempt]:
-    """Numbers of one BIN, from another household each time."""
+    """Card numbers of one BIN, from another household each time."""
     plan = Campaign(
         place="homes",
         gadgets=chance.choice(("fresh", "none")),
@@ -312,7 +313,7 @@ def guessed_numbers(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def rotating_lists(chance: Random, at: HardScene) -> list[Attempt]:
-    """Everything new each time, over a few banks' cards."""
+    """Everything is new each time, with cards of a few banks."""
     plan = Campaign(
         place="homes",
         gadgets="fresh",
@@ -364,7 +365,7 @@ def accounts_by_the_dozen(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def timed_replay(chance: Random, at: HardScene) -> list[Attempt]:
-    """One recorded checkout, sent by a timer."""
+    """One recorded checkout, repeated by a timer."""
     plan = Campaign(
         place=chance.choice(("host", "home")),
         gadgets=chance.choice(("one", "one", "none")),
@@ -381,7 +382,7 @@ def timed_replay(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def verifications(chance: Random, at: HardScene) -> list[Attempt]:
-    """Cards tried by verifications of nothing, which no cardholder sees."""
+    """Cards tried by zero-amount verifications, which no cardholder sees."""
     plan = Campaign(
         place=chance.choice(("hosts", "homes", "carrier")),
         gadgets=chance.choice(("few", "fresh")),
@@ -399,7 +400,7 @@ def verifications(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def behind_a_carrier(chance: Random, at: HardScene) -> list[Attempt]:
-    """A rack of phones behind a carrier's addresses, among its customers; amounts like theirs."""
+    """A rack of phones behind a carrier's addresses, among its customers, with similar amounts."""
     plan = Campaign(
         place="carrier",
         gadgets=chance.choice(("few", "fresh")),
@@ -416,7 +417,7 @@ def behind_a_carrier(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def bare_interface(chance: Random, at: HardScene) -> list[Attempt]:
-    """Straight to the interface that a shop's app calls: no device at all, regular or in bursts."""
+    """Straight to the API of a shop's app: without a device, regularly or in bursts."""
     plan = Campaign(
         place="host",
         gadgets="none",
@@ -434,7 +435,7 @@ def bare_interface(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def borrowed_headers(chance: Random, at: HardScene) -> list[Attempt]:
-    """A program under a browser's name, from a data centre or from households."""
+    """A script under a browser's name, from a data centre or from households."""
     plan = Campaign(
         place=chance.choice(("host", "hosts", "homes")),
         gadgets=chance.choice(("fresh", "few")),
@@ -451,7 +452,7 @@ def borrowed_headers(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def spread_numbers(chance: Random, at: HardScene) -> list[Attempt]:
-    """Guessed numbers of some BINs over several shops, slowly, so that none sees many."""
+    """Numbers of several BINs over several shops, slowly, so that each shop sees few."""
     plan = Campaign(
         place=chance.choice(("homes", "carrier")),
         gadgets="fresh",
@@ -469,7 +470,7 @@ def spread_numbers(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def warm_accounts(chance: Random, at: HardScene) -> list[Attempt]:
-    """Accounts of regular customers are taken over, and their names used for a list."""
+    """Regular customers' accounts are taken over, and their names used to try cards."""
     made: list[Attempt] = []
     victims = chance.sample(at.regulars, chance.randint(3, 8))
     where = at.shops[0].merchant.country
@@ -521,7 +522,9 @@ def one_order(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def climber(chance: Random, at: HardScene) -> list[Attempt]:
-    """Changes what costs least once it is refused: the name, then headers, device, address, pace."""
+    """Changes the cheapest thing each time it is refused: the name, then headers, device, address,
+    pace.
+    """
     plan = Campaign(
         place="host",
         gadgets="one",
@@ -552,7 +555,7 @@ def climber(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def shared_cards(chance: Random, at: HardScene) -> list[Attempt]:
-    """A few cards that work, under a new name each time, from other devices: few are refused."""
+    """A few working cards, under a new name each time, from other devices: few are refused."""
     plan = Campaign(
         place=chance.choice(("carrier", "homes")),
         gadgets="fresh",

@@ -1,4 +1,4 @@
-"""Honest traffic whose ways resemble attacks, one function to a kind: what one actor of it does."""
+"""Legitimate traffic that resembles attacks: one function per kind of person."""
 
 from __future__ import annotations
 
@@ -47,9 +47,10 @@ def buy(
     keeps_order: float = 0.7,
     refused: float | None = None,
 ) -> list[Attempt]:
-    """A person buys; after a refusal most try again: the same card, another one, mistyped digits.
+    """Return a person's purchase; after a refusal most try again: the same card, another one,
+    mistyped digits.
 
-    Whether a retry keeps the order's id, `keeps_order`, is the shop's doing.
+    `keeps_order` says whether the shop keeps the order's id for a retry.
     """
     guest = chance.random() < of.guests if guest is None else guest
     value = price(chance, of) if value is None else value
@@ -90,7 +91,7 @@ def visit(
     device: SimulatedDevice,
     of: HardShop | None = None,
 ) -> list[Attempt]:
-    """What a person buys in the span: once mostly, some again and again over days."""
+    """Return a person's purchases in the span: mostly one, for some several over days."""
     made: list[Attempt] = []
     of = shop(chance, at) if of is None else of
     for _ in range(min(8, 1 + int(chance.expovariate(1 / 0.6)))):
@@ -100,7 +101,7 @@ def visit(
 
 
 def single(chance: Random, at: HardScene) -> list[Attempt]:
-    """A person at home, whose headers contradict each other now and then."""
+    """A person at home, whose headers sometimes contradict each other."""
     who = somebody(chance, at)
     headers = sent.browser(chance, who.country)
     if chance.random() < at.switched:
@@ -126,7 +127,7 @@ def in_app(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def household(chance: Random, at: HardScene) -> list[Attempt]:
-    """Some people behind one address, who share a device and a card."""
+    """A few people behind one address, who share a device and a card."""
     place, made = home_address(chance), list[Attempt]()
     members = [somebody(chance, at) for _ in range(chance.randint(2, 5))]
     tablet = gadget(chance, sent.browser(chance, members[0].country), place)
@@ -150,7 +151,7 @@ def lunch(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def sale(chance: Random, at: HardScene) -> list[Attempt]:
-    """Hundreds want one thing at one price in the same minutes, many with one bank's card."""
+    """Hundreds buy one thing at one price within the same minutes, many with one bank's cards."""
     of, bank = shop(chance, at), chance.choice(at.issuers)
     opens, value, made = moment_at(chance, at, of), price(chance, of), list[Attempt]()
     refused = min(0.35, of.merchant.declines * chance.uniform(1, 2.2))
@@ -170,7 +171,7 @@ def sale(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def subscription(chance: Random, at: HardScene) -> list[Attempt]:
-    """A timer charges customers at one price, tries the refused again: no device, nobody there."""
+    """A timer charges customers at one price and retries refused ones: without a device."""
     of, made = shop(chance, at), list[Attempt]()
     begins, value = chance.uniform(0, 0.8 * at.span.seconds), price(chance, of)
     gap = chance.choice((2, 5, 30))
@@ -230,7 +231,7 @@ def corporate_buyer(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def private_browser(chance: Random, at: HardScene) -> list[Attempt]:
-    """A careful person: another fingerprint each time, a relay address, headers made uniform."""
+    """A privacy-minded person: another fingerprint each time, a relay's address, uniform headers."""
     who = somebody(chance, at)
     who = replace(who, email=f"{token(chance, 10)}@privaterelay.example")
     headers = dict(sent.firefox(chance, who.country))
@@ -263,7 +264,7 @@ def assisted_sale(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def new_orders(chance: Random, at: HardScene) -> list[Attempt]:
-    """A person whose card is refused again and again, in a shop that makes a new order each time."""
+    """A person whose card is refused repeatedly, in a shop that makes a new order each time."""
     who, of = somebody(chance, at, cards=chance.randint(1, 4)), shop(chance, at)
     own = gadget(chance, sent.browser(chance, who.country), home_address(chance))
     when = moment_at(chance, at, of)
@@ -271,7 +272,7 @@ def new_orders(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def mistyper(chance: Random, at: HardScene) -> list[Attempt]:
-    """A person who types the number wrong, once or twice, and then right."""
+    """A person who mistypes the card number once or twice, then types it right."""
     who, of = somebody(chance, at, cards=1), shop(chance, at)
     own = gadget(chance, sent.phone_browser(chance, who.country), carrier_place(chance, at))
     when, right = moment_at(chance, at, of), who.cards[0]
@@ -300,7 +301,7 @@ def mistyper(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def verifier(chance: Random, at: HardScene) -> list[Attempt]:
-    """A person who adds cards to a wallet: verifications of nothing, then a purchase."""
+    """A person who adds cards to a wallet: zero-amount verifications, then a purchase."""
     who, of = somebody(chance, at, cards=chance.randint(1, 3)), shop(chance, at)
     own = gadget(chance, sent.app(chance, who.country), carrier_place(chance, at))
     when, made = moment_at(chance, at, of), list[Attempt]()
@@ -325,7 +326,7 @@ def verifier(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def partner_server(chance: Random, at: HardScene) -> list[Attempt]:
-    """A partner's server buys for its own customers, whose devices nobody sees: one address."""
+    """A partner's server buys for its own customers, whose devices are unknown: one address."""
     of, place, made = shop(chance, at), host_place(chance, at), list[Attempt]()
     for _ in range(chance.randint(30, 120)):
         made += buy(chance, at, of, moment_at(chance, at, of), somebody(chance, at), None)
@@ -333,7 +334,7 @@ def partner_server(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def reseller(chance: Random, at: HardScene) -> list[Attempt]:
-    """Buys one thing again and again at one price with two cards, under one name."""
+    """Buys one thing repeatedly at one price with two cards, under one name."""
     who, of = somebody(chance, at, cards=2), shop(chance, at)
     own = gadget(chance, sent.browser(chance, who.country), home_address(chance))
     when, value, made = moment_at(chance, at, of), price(chance, of), list[Attempt]()
@@ -344,7 +345,7 @@ def reseller(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def abroad(chance: Random, at: HardScene) -> list[Attempt]:
-    """A traveller: foreign networks, refused more often, other languages."""
+    """A traveller: foreign networks, more refusals, other languages."""
     who = somebody(chance, at)
     own = gadget(chance, sent.phone_browser(chance, "PT"), office_address(chance))
     made: list[Attempt] = []
@@ -357,7 +358,9 @@ def abroad(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def campus(chance: Random, at: HardScene) -> list[Attempt]:
-    """Students of one network with numbered addresses of their college, one bank's new cards."""
+    """Students in one network with numbered e-mail addresses of their college and one bank's new
+    cards.
+    """
     bank, made = chance.choice(at.issuers), list[Attempt]()
     base = int(office_address(chance).rpartition(".")[2])
     network = office_address(chance).rpartition(".")[0]
@@ -373,7 +376,7 @@ def campus(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def odd_name(chance: Random, at: HardScene) -> list[Attempt]:
-    """A person whose device's headers are old, rare or of a browser that hardly anyone uses."""
+    """A person whose device's headers are old, rare or of an unusual browser."""
     who = somebody(chance, at)
     headers = dict(sent.browser(chance, who.country))
     name = chance.choice(("Puffin/9", "UCBrowser/13", "SeaMonkey/2.53", "Vivaldi/6.8"))
@@ -384,7 +387,7 @@ def odd_name(chance: Random, at: HardScene) -> list[Attempt]:
 
 
 def regular(chance: Random, at: HardScene) -> list[Attempt]:
-    """A customer who comes back to one shop for as long as the traffic lasts."""
+    """A customer who comes back to one shop for the whole time."""
     who = chance.choice(at.regulars)
     of = at.shops[int(who.id[-2:], 16) % len(at.shops)]
     place = home_address(Random(who.id))

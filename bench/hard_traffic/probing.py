@@ -1,4 +1,4 @@
-"""Attackers who see each answer, and change what costs them least once a payment is stopped."""
+"""Attackers who see each answer, and change the cheapest thing once they are stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tollkeeper.bench.hard_traffic.scene import HardScene
 from tollkeeper.bench.hard_traffic.stream import HardPlan, drawn_scene, hard_traffic
 
 ATTACKERS = 4
-"""How many a seed has."""
+"""The number of attackers per seed."""
 LADDER: Mapping[str, Mapping[str, Any]] = {
     "nothing": {},
     "an e-mail address each": {"names": "fresh"},
@@ -31,7 +31,7 @@ LADDER: Mapping[str, Mapping[str, Any]] = {
     "a payment every 16 minutes": {"gap": 960.0},
     "three shops": {"shops": 3},
 }
-"""What an attacker changes, the cheapest first; each keeps what was changed before."""
+"""An attacker's changes, the cheapest first; earlier ones are kept."""
 _PLAN = Campaign(
     place="host",
     gadgets="one",
@@ -49,7 +49,7 @@ _PLAN = Campaign(
 
 @dataclass
 class _Attacker:
-    """Climbs a rung once two payments in a row were stopped, as one may be chance."""
+    """Moves one rung up after two stopped payments in a row, since one may be chance."""
 
     chance: Random
     at: HardScene
@@ -78,13 +78,13 @@ class _Attacker:
 def probed_traffic(
     seed: int, start: datetime, plan: HardPlan, was_stopped: Callable[[], bool]
 ) -> Iterator[TrafficItem]:
-    """The hard traffic of a seed, and in it attackers who learn from answers.
+    """Yield the hard traffic of a seed, with attackers who learn from answers.
 
-    `was_stopped` is asked after a payment of theirs was taken. The kind of their items is the rung
-    of the `LADDER` that they stand on. A payment that was stopped has no outcome.
+    `was_stopped` is called after each of their payments. The kind of their items is their rung of
+    the `LADDER`. A stopped payment has no outcome.
     """
     at = drawn_scene(seed, start)
-    # When something happens, in what order, who it is, and whose outcome it is where it is one.
+    # When it is due, a sequence number, the attacker, and the attempt if this is its outcome.
     due: list[tuple[float, int, _Attacker, Attempt | None]] = []
     for number in range(ATTACKERS):
         attacker = _attacker(Random(f"{seed}/probing/{number}"), at)

@@ -1,4 +1,4 @@
-"""What a seed draws: shops, issuers, networks, codes and the outage that all of its actors meet."""
+"""What a seed draws for all its actors: shops, issuers, networks, codes and an outage."""
 
 from __future__ import annotations
 
@@ -50,20 +50,22 @@ CODE_STYLES: tuple[Mapping[str, tuple[str, ...]], ...] = (
         "other": ("4005", "4099"),
     },
 )
-"""Response codes by meaning: of ISO 8583, of ABECS, and of a connector's own making."""
+"""Response codes by meaning: of ISO 8583, of ABECS, and of an invented connector."""
 REFUSALS_MEAN = ("no_funds", "wrong_card_data", "stolen_or_lost", "suspected_fraud", "other")
 OF_PEOPLE = (45, 14, 2, 4, 35)
 OF_LISTS = (20, 30, 15, 10, 25)
 OF_GUESSES = (3, 75, 1, 6, 15)
-"""How often each of `REFUSALS_MEAN` is why people, stolen lists and guessed numbers are refused."""
+"""The relative frequency of each of `REFUSALS_MEAN` for people, stolen lists and guessed numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HardShop:
-    """`spread` is the deviation of the amounts' logarithm; with `prices` they are of that list.
+    """`spread` is the standard deviation of the amounts' logarithm; with `prices`, amounts are from
+    that list.
 
-    `guests` is the share of buyers without an account, `orders` that of payments with an order's
-    id, `told` that of outcomes that are sent. `codes` is the place in `CODE_STYLES`.
+    `guests` is the share of buyers without an account, `orders` that of payments with an order id,
+    `told` that of outcomes that are reported. `codes` is the index in `CODE_STYLES`.
     """
 
     merchant: SimulatedMerchant
@@ -88,8 +90,9 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class HardScene:
-    """`carriers` and `hosts` are the first three bytes of networks, `switched` the share of people
-    whose headers contradict each other, `regulars` customers who come back."""
+    """`carriers` and `hosts` are the first three bytes of networks, `switched` is the share of
+    people whose headers contradict each other, `regulars` are returning customers.
+    """
 
     span: TrafficSpan
     shops: tuple[HardShop, ...]
@@ -155,7 +158,7 @@ def somebody(chance: Random, at: HardScene, cards: int = 0) -> SimulatedPerson:
 
 
 def gadget(chance: Random, headers: HeaderSet, address: str) -> SimulatedDevice:
-    """A device; of phones many look alike to a basic fingerprint."""
+    """Return a device; many phones have the same basic fingerprint."""
     alike = "iPhone" in headers["User-Agent"] or chance.random() < 0.05
     basic = f"like-{chance.randrange(300):03}" if alike else token(chance)
     return SimulatedDevice(headers, address, basic, token(chance, 20))
@@ -172,7 +175,7 @@ def host_place(chance: Random, at: HardScene) -> str:
 
 
 def price(chance: Random, of: HardShop) -> float:
-    """What people pay there: of its list, or around its middle."""
+    """Return a price: from the shop's list, or around its typical amount."""
     if of.prices:
         return chance.choice(of.prices)
     value = max(1.0, of.merchant.amount * chance.lognormvariate(0, of.spread))
@@ -180,7 +183,7 @@ def price(chance: Random, of: HardShop) -> float:
 
 
 def moment_at(chance: Random, at: HardScene, of: HardShop) -> float:
-    """A second of the span at which the shop's customers are awake."""
+    """Return a second of the span at which the shop's customers are awake."""
     return waking_moment(chance, at.span, of.merchant.hours)
 
 
@@ -200,7 +203,7 @@ def pay(
     order: str | None = None,
     verifies: bool = False,
 ) -> Attempt:
-    """An attempt, refused with the chance `refused`, or by the outage if it falls into that."""
+    """Return an attempt that is refused with probability `refused`, or by the outage."""
     codes = CODE_STYLES[of.codes]
     out = at.outage
     if (

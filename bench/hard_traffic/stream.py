@@ -19,10 +19,10 @@ Acts = Mapping[str, Callable[[Random, HardScene], list[Attempt]]]
 
 @dataclass(frozen=True, slots=True)
 class HardPlan:
-    """How many payments, of which families and kinds of people.
+    """The number of payments, and the families and kinds of people.
 
-    The share of bots is drawn between `least` and `most`, low ones as often as high ones. Another
-    `week` has the same shops and rates, and everybody who comes to them is drawn anew.
+    The share of bots is drawn between `least` and `most`, low and high equally often on a
+    logarithmic scale. Another `week` has the same shops and rates, with all actors drawn again.
     """
 
     families: tuple[str, ...]
@@ -34,7 +34,7 @@ class HardPlan:
 
 
 EVERYDAY = ("single", "on_carrier", "in_app", "household", "regular")
-"""The kinds that make most of every shop's traffic."""
+"""The kinds that make up most of every shop's traffic."""
 FIRST_HALF = HardPlan(
     families=(
         "library_lists",
@@ -75,7 +75,9 @@ SECOND_HALF = HardPlan(
 
 
 def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[TrafficItem]:
-    """The traffic of a seed from `start`, which has an offset; one seed always gives one stream."""
+    """Yield the traffic of a seed from `start`, which has an offset; a seed always gives the same
+    stream.
+    """
     chance, drawn = _scene_of(seed, start)
     share = plan.least * (plan.most / plan.least) ** chance.random()
     bots = round(share * plan.payments)
@@ -100,12 +102,12 @@ def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[Traffic
 
 
 def drawn_scene(seed: int, start: datetime) -> HardScene:
-    """The shops, issuers and networks that all actors of a seed meet."""
+    """Return the shops, issuers and networks of a seed."""
     return _scene_of(seed, start)[1]
 
 
 def _scene_of(seed: int, start: datetime) -> tuple[Random, HardScene]:
-    """The scene, and the chance that drew it, from which the rest of the seed is drawn."""
+    """Return the scene, and the random generator for the rest of the seed."""
     chance = Random(f"{seed}/scene")
     return chance, scene(chance, TrafficSpan(start, chance.choice((24, 48, 48, 96, 168))))
 
@@ -113,9 +115,9 @@ def _scene_of(seed: int, start: datetime) -> tuple[Random, HardScene]:
 def _draw_attempts(
     seed: str, at: HardScene, acts: Acts, names: tuple[str, ...] | list[str], count: int
 ) -> list[tuple[Attempt, str]]:
-    """Attempts of actors of these names, about `count` of them, each kind's within the span.
+    """Return about `count` attempts of actors of these names, all within the span.
 
-    Each kind gets about its share, drawn anew: some seeds have one kind in plenty.
+    Each kind's share is drawn again: some seeds have many of one kind.
     """
     chance = Random(seed)
     shares = [chance.lognormvariate(0, 0.7) for _ in names]

@@ -20,8 +20,9 @@ DISTRIBUTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Each decider gives the index of the condition met, -1 when none is: `decide` of what
-    `prepare` made, the form in which the engine takes inputs fastest."""
+    """`decide` returns the index of the condition met, -1 if none; its argument is made by
+    `prepare`, in the engine's fastest form.
+    """
 
     prepare: Callable[[Inputs], Any]
     decide: Callable[[Any], int]
@@ -30,7 +31,7 @@ class Peer:
 
 
 def load(module: str) -> tuple[str, Peer | None]:
-    """The engine's name with its version, and its peer: None when it is not installed."""
+    """Return the engine's name with its version, and its peer; None if it isn't installed."""
     distribution = DISTRIBUTIONS[module]
     try:
         peer: Peer = import_module(f"{__name__}.{module}").peer()

@@ -9,7 +9,7 @@ import cel
 from tollkeeper.bench.peers import Peer
 from tollkeeper.bench.peers.documents import inputs
 
-# Comparing null with a number fails, hence the guards.
+# Comparing null with a number fails, so there are guards.
 _CONDITIONS = (
     "device == null && category == '4900'",
     "cards != null && cards >= 9 && amount != null && amount < 10.0",

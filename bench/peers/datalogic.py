@@ -30,7 +30,7 @@ def _rule(paths: dict[str, str]) -> Any:
 
 
 def _conditions(v: dict[str, Any]) -> list[Any]:
-    """JSON-Logic compares null as 0, hence the guards where that would be true."""
+    """JSON-Logic compares null as 0, so there are guards where that would be true."""
     priced = _there(v["amount"])
     return [
         {"and": [_missing(v["device"]), {"===": [v["category"], "4900"]}]},

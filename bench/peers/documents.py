@@ -1,4 +1,4 @@
-"""What every engine decides on: JSON documents of a payment and the facts known beside it."""
+"""The input of every engine: JSON documents of a payment and the facts known with it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HEADERS = {
     "Host": "shop.example",
 }
 
-# Where a document holds each of `inputs`, for engines that read the JSON themselves.
+# The path of each of `inputs` in a document, for engines that read JSON themselves.
 PATHS = {
     "device": "payment.device",
     "category": "payment.merchant.category_code",
@@ -73,7 +73,7 @@ _decode = msgspec.json.Decoder(Document).decode
 
 
 def situation(body: bytes) -> Situation:
-    """A document as a compiled rule's arguments."""
+    """Return a document as a compiled rule's arguments."""
     document = _decode(body)
     score = None if document.score is None else round(document.score * 100)
     values = (document.declines, document.cards)
@@ -81,9 +81,9 @@ def situation(body: bytes) -> Situation:
 
 
 def inputs(document: dict[str, Any]) -> Inputs:
-    """The seventeen values that the conditions read, None where one is missing.
+    """Return the seventeen values that the conditions read; None for a missing one.
 
-    Flat and nothing else, because several engines convert or inspect all that they are given.
+    Flat and minimal, because several engines convert or inspect all their input.
     """
     payment = document["payment"]
     device, merchant = payment.get("device"), payment["merchant"]
@@ -110,7 +110,7 @@ def inputs(document: dict[str, Any]) -> Inputs:
 
 
 def documents(seed: int, count: int) -> Iterator[bytes]:
-    """Documents as a shop's payments make them: most meet no condition, some meet each."""
+    """Yield documents like a shop's payments: most meet no condition, some meet each."""
     random = Random(seed)
     for _ in range(count):
         document = Document(

@@ -15,7 +15,7 @@ _CURRENCIES = frozenset(("USD", "EUR"))
 def decide(  # noqa: C901  # a rule is as long as it is
     facts: Facts, score: int | None, values: Sequence[int | None], _environment: Environment
 ) -> int:
-    """The index of the condition met, -1 when none is; the score and amounts in hundredths."""
+    """Return the index of the condition met, -1 if none; the score and amounts are in hundredths."""
     payment = facts.payment
     device, user, merchant = payment.device, payment.user, payment.merchant
     amount, card = facts.amount, payment.method.card

@@ -9,7 +9,7 @@ from rule_engine import Context, Rule  # type: ignore[import-untyped]
 from tollkeeper.bench.peers import Peer
 from tollkeeper.bench.peers.documents import Inputs, inputs
 
-# Comparing null with a number fails, hence the guards.
+# Comparing null with a number fails, so there are guards.
 _CONDITIONS = (
     "device == null and category == '4900'",
     "cards != null and cards >= 9 and amount != null and amount < 10",

@@ -9,7 +9,7 @@ import zen
 from tollkeeper.bench.peers import Peer
 from tollkeeper.bench.peers.documents import PATHS
 
-# Comparing null with a number fails, hence the guards; `??` gives text functions their text.
+# Comparing null with a number fails, so there are guards; `??` gives text functions a text.
 _CONDITIONS = (
     "{device} == null and {category} == '4900'",
     "{cards} != null and {cards} >= 9 and {amount} != null and {amount} < 10",

@@ -31,7 +31,7 @@ _SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant)
 
 
 class FieldFigure(Struct, frozen=True):
-    """The share of `payments` that have the field.
+    """`share` is the share of `payments` that have the field.
 
     `common` are the most common values, with their shares of the payments that have the field;
     `quarters` are a number's quartiles.

@@ -95,7 +95,7 @@ def _in_literal(
 
 
 def _own_type(item: s.Expression) -> t.Type | None:
-    """Return the type of the list's items, for a metadata entry to take."""
+    """Return a list item's own type, for a metadata entry to take."""
     match item:
         case s.Number() | s.Negate(operand=s.Number()):
             return t.Number(None)

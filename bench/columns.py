@@ -1,5 +1,4 @@
-"""How fast is a rule backtested over an export, compared with a hand-written query and with the
-journal?
+"""How fast is a backtest over an export, compared with a query by hand and with the journal?
 
     python -m tollkeeper.bench.columns [--payments 1e6] [--rounds 3]
 

@@ -1,5 +1,4 @@
-"""What does the journal cost: with one commit for all that wait, as it grows, and beside other
-writes?
+"""What does the journal cost: with group commits, as it grows, and beside other writes?
 
     python -m tollkeeper.bench.journal [ROWS]
 

@@ -1,5 +1,4 @@
-"""How well does the shipped scorecard distinguish generated bots from people, and what does a score
-cost?
+"""How well does the scorecard tell generated bots from people, and what does a score cost?
 
     python -m tollkeeper.bench.scores [SEED …]
 

@@ -1,4 +1,4 @@
-"""The functions of the language."""
+"""Encode calls of the language's functions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _as_kind(encoder: Encoder, term: SmtTerm, kind: t.Type) -> SmtTerm:
 
 
 def _by_laws(encoder: Encoder, node: p.Call, given: Sequence[SmtTerm]) -> SmtTerm:
-    """A function that the solver knows by laws alone."""
+    """Encode a function of which the solver only knows laws."""
     compute = _COMPUTED.get(node.function)
     if compute is None:
         raise UnsayableError(f"the function `{node.function}`")

@@ -1,4 +1,6 @@
-"""Hours and weekdays in a time zone: within the years of a proof, spans of one offset each."""
+"""Encode hours and weekdays in a time zone: within the years of a proof, by spans with one offset
+each.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tollkeeper.grammar import types as t
 
 _FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 _END = datetime(2030, 1, 1, tzinfo=UTC)
-"""From the first to before the last, a zone's offsets are part of the formula."""
+"""A zone's offsets are part of the formula from the first of these times to before the last."""
 _WEEKDAY = t.String(functions.WEEKDAYS)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -27,7 +29,9 @@ _THURSDAY = 3
 
 
 def encode_clock(encoder: Encoder, node: p.Call, instant: SmtTerm) -> SmtTerm:
-    """By the zone's offsets within the years of a proof, by the engine's own beyond them."""
+    """Encode by the zone's offsets within the years of a proof, and by the engine's function
+    outside them.
+    """
     zone = ZoneInfo(_zone(node))
     local = _local(instant.value, zone)
     is_hour = node.function == "hour"
@@ -72,7 +76,7 @@ def _zone(node: p.Call) -> str:
 
 @cache
 def _offsets(place: ZoneInfo) -> tuple[tuple[int, int], ...]:
-    """From when on (µs) which offset (µs) is in force, oldest first."""
+    """The zone's offsets (µs) with the time (µs) from which each applies, oldest first."""
     found = [(_microseconds(_FIRST), _offset(_FIRST, place))]
     day = _FIRST
     while day < _END:

@@ -1,4 +1,4 @@
-"""Comparisons of two values, and of one with several."""
+"""Encode comparisons of two values, and of one with several."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_one_of(encoder: Encoder, value: SmtTerm, options: Iterable[SmtTerm]) -> F
 
 
 def is_in_networks(address: Formula, networks: Iterable[tuple[int, int]]) -> Formula:
-    """`networks` are their first addresses with the lengths of their prefixes."""
+    """`networks` are (first address, prefix length)."""
     return any_of([_is_in_network(address, *each) for each in networks])
 
 

@@ -1,4 +1,6 @@
-"""All that is asked of a rule, or of two versions of one, in the order in which it is told."""
+"""All questions about a rule, or about two versions of one, in the order in which the proofs are
+reported.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,10 @@ _KILLED = ProofVerdict("not proved", ("the solver took too long and was ended",)
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A claim about a rule and the verdict on it.
+    """A claim about a rule, and the verdict on it.
 
     `of` is the condition, the promise's title or the rule's name. `test` is the verdict's payment
-    as a test of the language, None where no test can say it.
+    as a test block; None if a test can't express it.
     """
 
     file: str
@@ -45,7 +47,7 @@ class Proof:
 
     @property
     def payment(self) -> str | None:
-        """The verdict's payment on one line: as a test gives it, else as JSON."""
+        """The verdict's payment on one line: as in a test block, else as JSON."""
         if self.verdict.witness is None:
             return None
         if self.test is not None:
@@ -57,7 +59,7 @@ class Proof:
 def prove_rule(
     worker: Worker, file: str, rule: p.Rule, thresholds: Thresholds = DEFAULT_THRESHOLDS
 ) -> Iterator[Proof]:
-    """Of each condition whether it is reached, then of each `must` whether it holds."""
+    """Prove for each condition whether it can be reached, then for each `must` whether it holds."""
     for index, condition in enumerate(rule.conditions):
         verdict = worker.ask(reach, rule, index) or _KILLED
         yield _proof(file, "reached", condition.name, verdict, rule)
@@ -75,7 +77,7 @@ def prove_promise(
     promise: p.Promise,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Proof:
-    """Whether one `must` of the rule holds, with what the thresholds make of the score."""
+    """Prove whether one `must` of the rule holds, including the actions that the thresholds give."""
     verdict = worker.ask(keep_promise, rule, promise, thresholds) or _KILLED
     return _proof(file, "must", promise.title or "must", verdict, rule)
 
@@ -88,7 +90,7 @@ def compare_rules(
     by: ProofBasis = "condition",
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Iterator[Proof]:
-    """Whether they decide alike; where they do not, how each condition of both has changed."""
+    """Prove whether both rules decide alike; if they don't, how each condition of both has changed."""
     verdict = worker.ask(compare_programs, old, new, by, thresholds) or _KILLED
     yield _proof(file, "same", new.name, verdict, new)
     if verdict.answer == "proved":

@@ -1,4 +1,6 @@
-"""The proofs of a text, and against the version that is active, as a job with a bound of time."""
+"""Proofs about a text, and about its differences from the active version, as a job with a time
+limit.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 PROOFS_S = 30.0
-"""After so long no further question is asked of a text."""
+"""After this time, no further questions are asked about a text."""
 
 
 class ProofsOfText(NamedTuple):
-    """`complete` says whether all was asked."""
+    """`complete` says whether all questions were answered."""
 
     proofs: tuple[Proof, ...]
     complete: bool
@@ -35,8 +37,9 @@ def prove_text(
     thresholds: Thresholds,
     seconds: float = PROOFS_S,
 ) -> ProofsOfText:
-    """What is proved of a rule, and how it differs from the encoded `active` one, which is
-    told first. Nothing of a text with errors, and of other files."""
+    """Prove a rule, preceded by its differences from the encoded `active` rule. Empty for a text
+    with errors, and for other kinds of file.
+    """
     rule = read_file(content, known).program
     if not isinstance(rule, Rule):
         return ProofsOfText((), True)
@@ -50,7 +53,7 @@ def prove_text(
 
 
 def compare_with_former(former: Rule, rule: Rule, thresholds: Thresholds) -> ProofsOfText:
-    """Whether both decide alike, and how each condition has changed where they do not."""
+    """Prove whether both decide alike, and if not, how each condition has changed."""
     with open_worker() as worker:
         compared = compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
         return _until_late(compared, PROOFS_S)

@@ -1,4 +1,6 @@
-"""What is asked of rules: which conditions can be met, what must hold, whether two decide alike."""
+"""The questions about rules: which conditions can be met, what must hold, whether two rules decide
+alike.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.names import SCORE
 
 SECONDS = 2.0
-"""How long the solver may look for the answer to one question."""
+"""The solver's time limit for one question."""
 DEFAULT_THRESHOLDS = Thresholds()
 
 _ACTIONS: tuple[p.Action, ...] = get_args(p.Action)
@@ -35,8 +37,8 @@ Move: TypeAlias = Literal["wider", "narrower"]
 class ProofVerdict:
     """The answer to one question.
 
-    `witness` is the payment that shows it, `replayed` what each rule asked about decides of it.
-    `because` are the conditions that the answer rests on, or says why nothing was proved.
+    `witness` is the example payment, `replayed` the decision of each rule in question on it.
+    `because` are the conditions on which the answer depends, or the reason why nothing was proved.
     """
 
     answer: ProofAnswer
@@ -72,9 +74,10 @@ class _Formulas:
         return z3.And(self.none_before(index), self.met(index))
 
     def outcome(self, thresholds: Thresholds, names: Sequence[str] = ()) -> Formula:
-        """What is decided: the index of the action, or that of it and of the condition among `names`.
+        """The decision as a number: the index of the action, or of the pair of action and condition
+        among `names`.
 
-        A number, as texts would bring all that the solver knows of texts into each question.
+        As texts, decisions would bring the solver's theory of strings into each question.
         """
         found = self._default(thresholds)
         for index in reversed(range(len(self.rule.conditions))):
@@ -94,9 +97,9 @@ class _Formulas:
 
 
 def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
-    """Whether a payment is decided by the condition of that index.
+    """Whether some payment is decided by the condition with this index.
 
-    Refuted with the earlier conditions that cover it; with none when nothing meets it at all.
+    Refuted with the earlier conditions that cover it; with none if no payment meets it at all.
     """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
@@ -115,8 +118,9 @@ def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict
 def reach_beyond(
     rule: p.Rule, index: int, others: Sequence[p.Rule], *, seconds: float = SECONDS
 ) -> ProofVerdict:
-    """Whether a payment is decided by the condition of that index to which none of the other rules
-    gives the same action by a condition of its own; refuted when there is none."""
+    """Whether some payment is decided by the condition with this index, while none of the other
+    rules gives it the same action by a condition of its own; refuted if there is none.
+    """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     action = rule.conditions[index].action
     try:
@@ -142,7 +146,7 @@ def reach_beyond(
 
 
 def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:
-    """Conditions before it that together are met wherever it is; as few as were found."""
+    """Return earlier conditions that together are met wherever it is; as few as were found."""
     if find_payment(formulas.encoder, formulas.met(index), seconds) is None:
         return ()
     needed = list(range(index))
@@ -159,7 +163,7 @@ def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:
 
 
 def meet_always(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
-    """Whether every payment that comes to the condition meets it; refuted by one that does not."""
+    """Whether every payment that reaches the condition meets it; refuted by one that doesn't."""
     encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
     try:
@@ -178,7 +182,7 @@ def compare_programs(
     *,
     seconds: float = SECONDS,
 ) -> ProofVerdict:
-    """Whether both decide every payment alike; refuted by a payment that they do not."""
+    """Whether both rules decide every payment alike; refuted by a payment on which they differ."""
     encoder = Encoder(PaymentSource(full_vocabulary()))
     try:
         conditions = (*old.conditions, *new.conditions) if by == "condition" else ()
@@ -199,8 +203,9 @@ def compare_programs(
 def move(
     old: p.Rule, new: p.Rule, name: str, direction: Move, *, seconds: float = SECONDS
 ) -> ProofVerdict:
-    """Whether the condition of that name is met by payments that it was not met by before (wider),
-    or no longer met by some (narrower); proved by such a payment."""
+    """Whether the condition of this name is met by payments that didn't meet it before (wider), or
+    no longer met by some (narrower); proved by such a payment.
+    """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     try:
         before, after = (_Formulas(encoder, rule).met(_index(rule, name)) for rule in (old, new))
@@ -231,8 +236,9 @@ def keep_promise(
     *,
     seconds: float = SECONDS,
 ) -> ProofVerdict:
-    """Whether a `must` of the rule holds of every payment; refuted by the smallest found that
-    breaks it. What the account's thresholds make of the score counts as well."""
+    """Whether a `must` of the rule holds for every payment, including the actions that the
+    account's thresholds give; refuted by the smallest violation found.
+    """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
     try:

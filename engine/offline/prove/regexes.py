@@ -1,7 +1,7 @@
-"""Regular expressions in RE2's syntax as the solver's, where the two can say the same.
+"""Translate regular expressions from RE2's syntax to the solver's, as far as it can express them.
 
-Patterns are parsed by Python's own parser after it was made sure that they use only what both
-syntaxes mean alike; what they do not (`\\b`, `\\p{…}`, anchors inside, flags inside) has no formula.
+Python's parser parses a pattern, after a check that it only uses syntax with the same meaning in
+both; anything else (`\\b`, `\\p{…}`, inner anchors or flags) has no formula.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tollkeeper.engine.offline.prove.terms import (
 
 _REPEATS = 1_000
 _FOLDED = {"k": "\u212a", "s": "\u017f"}
-"""Letters beyond ASCII that RE2 takes for an ASCII one when case is ignored."""
+"""Non-ASCII letters that RE2 treats as an ASCII one when it ignores case."""
 _DIGITS = (("0", "9"),)
 _WORD = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
 _SPACE = (("\t", "\n"), ("\f", "\r"), (" ", " "))
@@ -35,13 +35,13 @@ _CATEGORIES = {
     codes.CATEGORY_SPACE: (_SPACE, False),
     codes.CATEGORY_NOT_SPACE: (_SPACE, True),
 }
-# What Python reads otherwise than RE2, or RE2 alone knows.
+# Syntax that Python reads differently from RE2, or that only RE2 has.
 _OTHER_MEANING = re.compile(r"\\[pPQEzCAZbB]|\(\?[^:]|\[\[:|\[\^?\]|\\x\{|[*+?}]\+")
 
 
 @cache
 def found_in(pattern: str, ignore_case: bool) -> Formula:
-    """The texts in which the pattern is found, unanchored. Raises `UnsayableError`."""
+    """The texts that contain a match of the pattern. Raises `UnsayableError`."""
     flags, pattern = _leading_flags(pattern)
     if _OTHER_MEANING.search(pattern):
         raise UnsayableError(f"the expression /{pattern}/")
@@ -58,7 +58,7 @@ def _leading_flags(pattern: str) -> tuple[str, str]:
 
 
 def _search_pattern(parsed: list[Any], ignore_case: bool, dot_all: bool) -> Formula:
-    """Alternatives of the whole pattern are anchored each on its own."""
+    """In alternatives of the whole pattern, each alternative has its own anchors."""
     if len(parsed) == 1 and parsed[0][0] is codes.BRANCH:
         options = [_search_pattern(list(each), ignore_case, dot_all) for each in parsed[0][1][1]]
         return _union(options)

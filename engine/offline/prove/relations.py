@@ -1,8 +1,8 @@
-"""What holds between aggregates over history, and between one of them and the payment itself.
+"""Relations between aggregates over history, and between an aggregate and the payment itself.
 
-The windows give these on every payment; without them the solver would invent a distinct count
-above its count. "The key is there, so the count is" fails where windows were lost over the
-account's cap, and is left out.
+The windows guarantee these for every payment; without them the solver could choose a distinct count
+above the count. "The key is present, so the count is" isn't one: it fails if a window was dropped
+because of the account's cap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROWING = ("count", "distinct", "max")
 
 
 def relate(encoder: Encoder) -> list[Formula]:
-    """What must hold between the aggregates that were asked for so far."""
+    """Return the relations of all aggregates that have been encoded so far."""
     found: list[Formula] = []
     aggregates = [each for each in encoder.histories.values() if _of_own_keys(*each)]
     for node, term, program in aggregates:
@@ -42,7 +42,7 @@ def relate(encoder: Encoder) -> list[Formula]:
 
 
 def _of_own_keys(node: p.History, _term: SmtTerm, program: EncodedProgram) -> bool:
-    """A metric that is read with keys of its own looks at a group the payment need not be in."""
+    """Whether a metric is read with keys of its own, so that the payment need not be in its group."""
     of = program.digests.of
     return [of(each) for each in node.keys] == [of(each) for each in node.series.by]
 
@@ -89,7 +89,7 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
 def _own_elements(
     node: p.History, program: EncodedProgram
 ) -> Iterator[tuple[Formula, SmtTerm | None]]:
-    """What the payment itself brings: whether it counts, and its value."""
+    """The payment's own contribution: whether it counts, and its value."""
     series = node.series
     if series.collection == "payments":
         yield _counting_parts(series, program, None)
@@ -124,7 +124,7 @@ def _relate(
     other_term: SmtTerm,
     other_program: EncodedProgram,
 ) -> Iterator[Formula]:
-    """What follows for `other` from `node`; asked for both ways around."""
+    """The relations that follow for `other` from `node`; called for both directions."""
     one, two = _LookedAt(node, program), _LookedAt(other, other_program)
     if one.group != two.group:
         return
@@ -177,7 +177,7 @@ def _without_the_payment(
     program: EncodedProgram,
     earlier: SmtTerm,
 ) -> Iterator[Formula]:
-    """An aggregate is its `earlier` with what the payment itself brings."""
+    """An aggregate equals its `earlier` variant plus the payment's own contribution."""
     if (one.value, one.where) != (two.value, two.where) or node.series.collection == "events":
         return
     both = z3.And(term.there, earlier.there)
@@ -194,8 +194,9 @@ def _without_the_payment(
 
 
 class _LookedAt:
-    """Which records an aggregate looks at, comparable with others: the group, the parts of its
-    `where` that must all hold, and the value."""
+    """The records that an aggregate covers, in a form that can be compared: the group, the
+    conjuncts of its `where`, and the value.
+    """
 
     def __init__(self, node: p.History, program: EncodedProgram) -> None:
         series, of = node.series, program.digests.of

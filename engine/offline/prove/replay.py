@@ -1,4 +1,4 @@
-"""A payment of the solver, decided by the interpreter and by the compiled function."""
+"""Decide the solver's payment by the interpreter and by the compiled function."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from tollkeeper.grammar import program as p
 
 @dataclass(frozen=True, slots=True)
 class ReplayedDecision:
-    """What a rule decides about a payment; `condition` is None where none was met."""
+    """A rule's decision on a payment; `condition` is None if none was met."""
 
     action: Action
     condition: str | None
 
 
 class DisagreementError(Exception):
-    """Interpreter and compiled function differ: a fault of the engine, shown with its payment."""
+    """The interpreter and the compiled function differ: a bug in the engine, shown with the
+    payment.
+    """
 
 
 def decide_witness(
@@ -56,7 +58,7 @@ def decide_witness(
 
 
 def replay_scope(rule: p.Rule, witness: Witness) -> EvaluationScope:
-    """What names mean on the witness's payment."""
+    """The values of names on the witness's payment."""
     scope = EvaluationScope(
         vocabulary=full_vocabulary(),
         digests=Digests(rule.lets),

@@ -1,8 +1,8 @@
-"""The search for a payment: the solver proposes, the engine's own functions correct it.
+"""Search for a payment: the solver proposes, the engine's functions correct it.
 
-No assignment is "unsat", which is a proof. An assignment counts only when every function that the
-solver does not know has the value that the engine gives it there; else that value is told to the
-solver, and it goes on.
+If no assignment exists ("unsat"), that is a proof. An assignment counts only if every function that
+the solver doesn't know has the value that the engine computes; otherwise that value is added to the
+problem, and the search continues.
 """
 
 from __future__ import annotations
@@ -36,29 +36,31 @@ from tollkeeper.engine.programs.compile.reckoning import carry, lift
 from tollkeeper.grammar import types as t
 
 _CORRECTIONS = 60
-"""How often the solver is corrected before the question counts as not proved."""
+"""The most corrections before a question counts as not proved."""
 _WORK_PER_SECOND = 1_500_000
-"""The solver's own steps bound what it does, so that a question ends alike on every machine."""
+"""The solver's work is limited by its step count, so that a question has the same answer on every
+machine.
+"""
 _WORK_OF_A_STEP = 300_000
 _GIVEN_UP = 20
-"""How often the solver may give up while a payment is made smaller."""
+"""How often the solver may give up while a payment is being shrunk."""
 SLACK = 5.0
-"""How many times its seconds a question may compute, on a machine that takes its steps slowly."""
+"""How many times its time limit a question may compute, on a machine with slow steps."""
 
 
 class NotProvedError(Exception):
-    """Neither a proof nor a payment was found; says why."""
+    """Neither a proof nor a payment was found; the message says why."""
 
 
 class FoundWitness(NamedTuple):
-    """A payment, and the assignment that speaks of it."""
+    """A payment, and the assignment that it comes from."""
 
     witness: Witness
     reader: WitnessReader
 
 
 def find_payment(encoder: Encoder, goal: Formula, seconds: float) -> Witness | None:
-    """The smallest payment found for which `goal` holds, None when there is none at all.
+    """Return the smallest payment found for which `goal` holds; None if there is none at all.
 
     Raises `NotProvedError`.
     """
@@ -80,7 +82,7 @@ def find_payment(encoder: Encoder, goal: Formula, seconds: float) -> Witness | N
 
 
 def find_any(encoder: Encoder, goal: Formula, seconds: float) -> FoundWitness | None:
-    """Any payment for which `goal` holds, None when there is none. Raises `NotProvedError`."""
+    """Return any payment for which `goal` holds; None if there is none. Raises `NotProvedError`."""
     search = _Search(encoder, seconds)
     return search.solve([goal], search.work)
 
@@ -96,8 +98,9 @@ class _Search:
         self._corrected = 0
 
     def solve(self, goals: Sequence[Formula], work: int) -> FoundWitness | None:
-        """What `goals` hold of, None when there is nothing; `work` bounds the solver's steps each
-        time that it is asked."""
+        """Find a payment for which `goals` hold; None if there is none. `work` limits the solver's
+        steps per call.
+        """
         pins: list[Formula] = []
         while True:
             model = self._find_assignment(goals, pins, work)
@@ -119,7 +122,7 @@ class _Search:
                 raise NotProvedError(reason)
 
     def _find_assignment(self, goals: Sequence[Formula], pins: Sequence[Formula], work: int) -> Any:
-        """An assignment, at the point that was just corrected if there is one."""
+        """Find an assignment, near the point that was just corrected if possible."""
         if pins:
             try:
                 model = self._check([*goals, *pins], _WORK_OF_A_STEP)
@@ -130,16 +133,16 @@ class _Search:
         return self._check(goals, work)
 
     def try_to_solve(self, goals: Sequence[Formula], work: int) -> FoundWitness | None:
-        """As `solve`, but None also where nothing was found."""
+        """`solve`, but None also if nothing was found."""
         try:
             return self.solve(goals, work)
         except NotProvedError:
             return None
 
     def try_texts(self, goal: Formula) -> FoundWitness | None:
-        """A payment with a made-up text wherever the solver knows too little of texts.
+        """Try a made-up text wherever the solver knows too little about texts.
 
-        With the engine's own values put in their places, little is left to be solved.
+        With the engine's values for it inserted, little is left to solve.
         """
         formulas = [*relate(self._encoder), *self._encoder.assumed, goal]
         for text in _TEXTS:
@@ -159,7 +162,7 @@ class _Search:
         return None
 
     def _check(self, goals: Sequence[Formula], work: int) -> Any:
-        """An assignment, None when there is none."""
+        """Return an assignment; None if there is none."""
         if process_time() >= self._end:
             raise NotProvedError("the time is over")
         self._solver.set("rlimit", work)
@@ -171,7 +174,7 @@ class _Search:
         raise NotProvedError(f"the solver gave up: {self._solver.reason_unknown()}")
 
     def shrink(self, goals: Sequence[Formula], found: FoundWitness) -> FoundWitness:
-        """The smallest that was found."""
+        """Return the smallest payment found."""
         smallest, given_up = found, 0
 
         def find(wishes: Sequence[Formula]) -> WitnessReader | None:
@@ -191,16 +194,16 @@ class _Search:
 
 
 class _Correction(NamedTuple):
-    """What the engine's function gives at a point of its arguments."""
+    """The engine's value of a function for some arguments."""
 
     point: Formula
     truth: Formula
 
 
 def _corrections(opaque: Sequence[Opaque], reader: WitnessReader) -> list[_Correction]:
-    """The applications whose value is not the engine's.
+    """Return corrections for the applications whose value differs from the engine's.
 
-    Those that take a corrected number as their argument are looked at once the number is right.
+    Those with a corrected number as an argument are checked in a later round.
     """
     found: list[_Correction] = []
     for each in opaque:
@@ -228,7 +231,9 @@ def _corrections(opaque: Sequence[Opaque], reader: WitnessReader) -> list[_Corre
 def _with_text(
     opaque: Sequence[Opaque], text: str
 ) -> tuple[list[tuple[Formula, Formula]], list[tuple[Formula, Formula]]]:
-    """The texts that functions are given, each with `text` in its place; what they give of it."""
+    """Return the arguments of text functions, each replaced by `text`, and the functions' values
+    for it.
+    """
     texts: list[tuple[Formula, Formula]] = []
     known: list[tuple[Formula, Formula]] = []
     for each in opaque:
@@ -248,13 +253,13 @@ def _with_text(
 
 
 def _otherwise(encoder: Encoder, model: Any) -> Formula:
-    """Another assignment than this one, in some value of the payment or of its history."""
+    """A formula that excludes this assignment of the payment and its history."""
     values = [each.value for each in _plain_terms(encoder)]
     return z3.Or(*(each != model.eval(each, model_completion=True) for each in values))
 
 
 def _as_doubles(encoder: Encoder, reader: WitnessReader) -> list[Formula]:
-    """Each real number that has no function's value as the double next to it."""
+    """Replace each real number that is not a function's value by the nearest double."""
     reals = [
         each.value
         for each in _plain_terms(encoder)
@@ -267,7 +272,7 @@ def _as_doubles(encoder: Encoder, reader: WitnessReader) -> list[Formula]:
 
 
 def _plain_terms(encoder: Encoder) -> list[SmtTerm]:
-    """What the payment and its history say, but for what only holds other values."""
+    """Return the terms of the payment and its history, except those that only contain others."""
     terms = [*encoder.source.fields.values(), *encoder.source.headers.values()]
     terms += encoder.source.entry_values.values()
     terms += [term for _, term, _ in encoder.histories.values()]
@@ -275,7 +280,7 @@ def _plain_terms(encoder: Encoder) -> list[SmtTerm]:
 
 
 def _hints(encoder: Encoder) -> Iterator[Formula]:
-    """Where the solver had better begin; nothing is concluded when it finds nothing there."""
+    """Where the solver should look first; nothing is concluded if it finds nothing there."""
     yield from encoder.hints
     for each in encoder.opaque:
         if samples := _SAMPLES.get(each.compute):
@@ -290,7 +295,7 @@ def _hints(encoder: Encoder) -> Iterator[Formula]:
 
 
 def _texts_of_all_entropies() -> Iterator[str]:
-    """Letters and digits in turn, of several lengths, the first few of them twice."""
+    """Alternating letters and digits, of several lengths, with the first few repeated."""
     signs = "1a2b3c4d5e6f7g8h9i0jklmnopqrstuvwxyz"
     for length in (*range(1, 17), 24, 32):
         for pairs in range(0, length // 2 + 1, 1 + length // 16):

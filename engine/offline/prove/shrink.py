@@ -1,7 +1,7 @@
-"""The smallest of all payments that answer a question: fewest fields, usual values, least numbers.
+"""Find the smallest payment that answers a question: fewest fields, usual values, smallest numbers.
 
-Wishes are made one after another, and each that can be had with those before it is kept. In the end
-every value is pinned, so what comes out follows from the question, not from the way to it.
+Wishes are tried one after another; each that is compatible with the earlier ones is kept. At the
+end every value is fixed, so the result depends on the question alone, not on the search.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tollkeeper.grammar import types as t
 _USUAL = ("EUR", "visa", "purchase", "initiated", "browser")
 _ROUND = (0, 1, 10, 100, 10_000)
 _PARTS = (1, 10, 100, 64)
-"""Of what a number without a scale is a whole multiple, if it can be."""
+"""A number without a scale is preferably a multiple of one of these fractions."""
 _LENGTHS = (1, 2, 4, 8, 16)
 _SIGNS = "a0"
 _SPELT = 32
-"""The characters of a text that is not longer are brought to the least."""
+"""In texts up to this length, each character is minimised."""
 _EXAMPLE = 0xFFFF_C633_6401
-"""198.51.100.1, of a network that is kept for examples."""
+"""198.51.100.1, in a network reserved for examples."""
 _MINUTE = 60_000_000
 _WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
 
 FindPayment: TypeAlias = Callable[[Sequence[Formula]], WitnessReader | None]
-"""Reads a payment for which all formulas hold; None when none was found."""
+"""Find a payment for which all formulas hold; None if none was found."""
 
 
 def shrink(encoder: Encoder, first: WitnessReader, find: FindPayment) -> None:
-    """What `find` finds last is the smallest payment, or `first` itself is."""
+    """Shrink: the payment that `find` finds last is the smallest, or `first` is."""
     _Shrinking(first, find).pin(encoder)
 
 
@@ -71,7 +71,7 @@ class _Shrinking:
                 self._least(score)
 
     def _wish(self, formula: Formula) -> bool:
-        """Keeps what can be had, and tells whether it can."""
+        """Keep a wish if it can be had; return whether it can."""
         if not self.reader.holds(formula):
             found = self._find([*self._kept, formula])
             if found is None:
@@ -113,7 +113,7 @@ class _Shrinking:
                     self._least(value)
 
     def _least(self, value: Formula) -> None:
-        """Brings a whole number next to zero, by halves; above it if it can be."""
+        """Minimise a whole number's distance from zero by bisection; positive if possible."""
         size = value if self._wish(value >= 0) else -value
         low, high = 0, self.reader.number(size)
         while low < high:
@@ -147,7 +147,7 @@ class _Shrinking:
 
 
 def _terms(encoder: Encoder, reader: WitnessReader) -> Iterator[SmtTerm]:
-    """What the payment, its history and the account's tables say."""
+    """The terms of the payment, its history and the account's tables."""
     source = encoder.source
     yield from (term for path, term in source.fields.items() if path != CARD_FINGERPRINT)
     yield from source.headers.values()

@@ -1,4 +1,4 @@
-"""Values of expressions as formulas: whether a value is there, and which it is.
+"""Values of expressions as formulas: whether a value is present, and the value.
 
 | type | formula |
 |---|---|
@@ -7,7 +7,7 @@
 | number without a scale | Real: every double is one, but not every real is a double |
 | string | String of code points up to U+2FFFF |
 | string with choices | Int, the index of the choice |
-| ip, instant, duration | Int, as `grammar/types.py` carries them |
+| ip, instant, duration | Int, as in `grammar/types.py` |
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Formula: TypeAlias = Any
 TRUE_TERM: Formula = z3.BoolVal(True)
 FALSE_TERM: Formula = z3.BoolVal(False)
 LAST_CODE_POINT = 0x2FFFF
-"""The last code point that the solver's strings hold."""
+"""The last code point that the solver's strings support."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmtTerm:
-    """`value` means nothing where `there` is false."""
+    """`value` is meaningless if `there` is false."""
 
     there: Formula
     value: Formula
@@ -41,12 +41,12 @@ class SmtTerm:
 
     @property
     def is_true(self) -> Formula:
-        """Of a boolean: definitely true."""
+        """A boolean is definitely true."""
         return z3.And(self.there, self.value)
 
     @property
     def is_false(self) -> Formula:
-        """Of a boolean: definitely false."""
+        """A boolean is definitely false."""
         return z3.And(self.there, z3.Not(self.value))
 
 
@@ -54,7 +54,7 @@ _ESCAPE = re.compile(r"\\u\{([0-9a-f]+)\}")
 
 
 class UnsayableError(Exception):
-    """The solver has no formula for a value; what holds it is not proved."""
+    """The solver has no formula for a value, so nothing is proved about what contains it."""
 
 
 def sort_of(kind: t.Type) -> Formula:
@@ -70,7 +70,7 @@ def sort_of(kind: t.Type) -> Formula:
 
 
 def constant_term(value: Value, kind: t.Type) -> Formula:
-    """A carried value as a formula. Raises `UnsayableError`."""
+    """Return a constant's formula. Raises `UnsayableError`."""
     match kind:
         case t.Boolean():
             return z3.BoolVal(bool(value))
@@ -86,13 +86,13 @@ def constant_term(value: Value, kind: t.Type) -> Formula:
 
 
 def real(value: float) -> Formula:
-    """The double's exact value."""
+    """Return the double's exact value."""
     dividend, divisor = value.as_integer_ratio()
     return z3.Q(dividend, divisor)
 
 
 def text_formula(text: str) -> Formula:
-    """A text as the solver writes it. Raises `UnsayableError` for code points it does not hold."""
+    """Return a text's formula. Raises `UnsayableError` for unsupported code points."""
     if any(ord(char) > LAST_CODE_POINT for char in text):
         raise UnsayableError("a character beyond U+2FFFF")
     plain = "".join(
@@ -102,7 +102,7 @@ def text_formula(text: str) -> Formula:
 
 
 def text_value(value: Formula) -> str:
-    """The text that a formula is."""
+    """Return the text of a constant formula."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value.as_string())
 
 
@@ -111,19 +111,19 @@ def scale_term(value: Formula, by: int) -> Formula:
 
 
 def decimals_alike(one: SmtTerm, other: SmtTerm) -> tuple[Formula, Formula]:
-    """Two decimals, or two whole values of one kind, as integers of one scale."""
+    """Return two decimals, or two whole values of one kind, as integers of one scale."""
     scales = [decimal_places(one.type), decimal_places(other.type)]
     widest = max(scales)
     return scale_term(one.value, widest - scales[0]), scale_term(other.value, widest - scales[1])
 
 
 def decimal_places(kind: t.Type) -> int:
-    """The decimal places of a carried value; 0 of what is no decimal."""
+    """Return a value's decimal places; 0 if it is not a decimal."""
     return (kind.scale or 0) if isinstance(kind, t.Number) else 0
 
 
 def choices_of(term: SmtTerm) -> tuple[str, ...] | None:
-    """The choices of a text that is one of a few."""
+    """Return the choices of a text with choices."""
     return term.type.choices if isinstance(term.type, t.String) else None
 
 
@@ -136,7 +136,7 @@ def any_of(parts: Sequence[Formula]) -> Formula:
 
 
 def logical_and(parts: Sequence[SmtTerm]) -> SmtTerm:
-    """Three-valued: false where one is false, missing where none is and one is missing."""
+    """Three-valued: false if one is false, else missing if one is missing."""
     is_true = all_of([part.is_true for part in parts])
     is_false = any_of([part.is_false for part in parts])
     return SmtTerm(z3.Or(is_true, is_false), is_true, t.Boolean())

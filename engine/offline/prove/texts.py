@@ -1,4 +1,4 @@
-"""Texts and their functions: exactly where the solver's strings can say it, else by laws."""
+"""Encode texts and their functions: exactly where the solver's strings allow it, else by laws."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT_TESTS: dict[str, Callable[[Formula, Formula], Formula]] = {
 
 
 def encode_text(term: SmtTerm) -> SmtTerm:
-    """A text with choices as any text; other values as they are."""
+    """Convert a text with choices to a general text; other values are unchanged."""
     choices = choices_of(term)
     if choices is None:
         return term
@@ -35,7 +35,7 @@ def encode_text(term: SmtTerm) -> SmtTerm:
 
 
 def texts_alike(left: SmtTerm, right: SmtTerm) -> tuple[Formula, Formula]:
-    """Two texts, one of which or both may be an index of choices, as values of one kind."""
+    """Convert two texts, either of which may be an index of choices, to one representation."""
     if choices_of(left) == choices_of(right):
         return left.value, right.value
     for one, other in ((left, right), (right, left)):
@@ -48,7 +48,7 @@ def texts_alike(left: SmtTerm, right: SmtTerm) -> tuple[Formula, Formula]:
 
 
 def text_laws(function: str, text: SmtTerm, found: SmtTerm) -> list[Formula]:
-    """What holds of every value that the function gives of a text."""
+    """The laws that hold for every value of the function."""
     laws = _LAWS.get(function)
     return [] if laws is None else laws(text, found)
 
@@ -69,15 +69,16 @@ def _upper(text: SmtTerm, found: SmtTerm) -> list[Formula]:
 
 
 def _is_ascii_without(first: str, last: str, text: Formula) -> Formula:
-    """Printable ASCII but the letters from `first` to `last`."""
+    """Printable ASCII except the letters from `first` to `last`."""
     below, above = chr(ord(first) - 1), chr(ord(last) + 1)
     kept = z3.Union(z3.Range(" ", below), z3.Range(above, "~"))
     return z3.InRe(text, z3.Star(kept))
 
 
 def _split(text: SmtTerm) -> tuple[Formula, Formula, Formula]:
-    """What stands before and after the last `@`, all of it after where there is none; that this is
-    so."""
+    """Return the parts before and after the last `@`, or all of the text as the second part if
+    there is none; and the formula that defines them.
+    """
     sign = z3.StringVal("@")
     before, after = z3.FreshConst(z3.StringSort()), z3.FreshConst(z3.StringSort())
     has = z3.Contains(text.value, sign)

@@ -1,4 +1,4 @@
-"""An assignment of the solver as a payment that the engine itself can decide."""
+"""Convert an assignment of the solver to a payment that the engine can decide."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 
 NOON = 1_767_268_800_000_000
-"""When a payment of which no time is asked is made, in µs: 1 January 2026, 12:00 UTC."""
+"""The time of a payment (µs) if it doesn't matter: 1 January 2026, 12:00 UTC."""
 _ATTEMPT = {"status": "failed", "connector": {"id": "c"}}
 _REQUIRED = {
     ("type",): "purchase",
@@ -39,13 +39,13 @@ _REQUIRED = {
     ("device", "fingerprint", "id"): "d",
     ("device", "fingerprint", "provider"): "basic",
 }
-"""What required fields say that nobody asked for."""
+"""The values of required fields that the question doesn't read."""
 _ENTRIES: Mapping[int, tuple[t.Type, Value]] = {
     1: (t.Boolean(), True),
     2: (t.Number(0), 1),
     3: (t.String(), "a"),
 }
-"""What an entry of metadata says, by its kind, of which only the presence is asked."""
+"""The value of a metadata entry, by its kind, if only its presence is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A payment with all that decides it: `values` are the aggregates over history by digest.
+    """A payment with everything that decides it: `values` are the aggregates over history by
+    digest.
 
-    `fields` are those of the payment that matter, as carried values by their dotted names.
+    `fields` are the payment's fields that matter, by dotted name.
     """
 
     facts: Facts
@@ -84,11 +85,11 @@ class Witness:
 
 
 class ImpossibleError(Exception):
-    """The assignment says something of a payment that none can have."""
+    """No payment can have what the assignment says."""
 
 
 class WitnessReader:
-    """Reads carried values out of one assignment."""
+    """Reads values from one assignment."""
 
     def __init__(self, model: Formula) -> None:
         self._model = model
@@ -100,7 +101,7 @@ class WitnessReader:
         return self.of(term.value, term.type) if self.holds(term.there) else None
 
     def of(self, formula: Formula, kind: t.Type) -> Value:
-        """Raises `ImpossibleError` for a real number that is no double."""
+        """Raises `ImpossibleError` for a real number that is not a double."""
         found = self._model.eval(formula, model_completion=True)
         match kind:
             case t.Boolean():
@@ -119,7 +120,7 @@ class WitnessReader:
         return int(self._model.eval(formula, model_completion=True).as_long())
 
     def nearest_double(self, formula: Formula) -> float:
-        """The double next to a real number. Raises `ImpossibleError` beyond all doubles."""
+        """Return the nearest double of a real number. Raises `ImpossibleError` out of range."""
         return _nearest_double(_fraction(self._model.eval(formula, model_completion=True)))
 
 
@@ -145,7 +146,7 @@ def _fraction(found: Formula) -> Fraction:
 
 
 def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
-    """The payment that the assignment speaks of. Raises `ImpossibleError`."""
+    """Return the payment of an assignment. Raises `ImpossibleError`."""
     source = encoder.source
     fields: dict[str, tuple[t.Type, Value]] = {}
     body: dict[str, Any] = {}
@@ -203,11 +204,11 @@ def _put(body: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
 
 
 def as_sent(value: Value, kind: t.Type) -> object:
-    """The value as a merchant sends it. Raises `ImpossibleError` when none can."""
+    """Return the value as a merchant sends it. Raises `ImpossibleError` if none can."""
     match kind:
         case t.Number(scale=int(scale)) if scale > 0:
             sent = float(Decimal(int(value)).scaleb(-scale))
-            # As it is read: by the shortest digits that tell the double from others.
+            # The shortest digits that identify the double, as it is parsed.
             if Decimal(repr(sent)).scaleb(scale) != value:
                 raise ImpossibleError("a number with more digits than JSON carries")
             return sent
@@ -295,7 +296,7 @@ def _facts(body: dict[str, Any], clients: Mapping[str, dict[str, Any] | None]) -
     except msgspec.ValidationError as error:
         raise ImpossibleError(str(error)) from None
     facts = derive(payment, payment.microseconds, client)
-    # A client is what the assignment says of it, whatever the headers that it has.
+    # A client is what the assignment says, regardless of the headers.
     return replace(
         facts,
         **{f"{side}_client": said and _client(said) for side, said in clients.items()},

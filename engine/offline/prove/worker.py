@@ -1,6 +1,6 @@
-"""Questions are answered in a process of their own, which is killed when one takes too long.
+"""Answer questions in a process of its own, which is killed if one takes too long.
 
-The solver's own limit of time is not always kept: one call was seen to ignore it for 40 s.
+The solver doesn't always respect its time limit: one call ignored it for 40 s.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from tollkeeper.engine.offline.prove.search import SLACK
 _Answer = TypeVar("_Answer")
 
 _PATIENCE = SLACK + 1
-"""How many times its seconds a question may compute before its process is killed."""
+"""How many times its time limit a question may compute before its process is killed."""
 _STALLED = 20
-"""How many times that long it may take on the clock: a process may wait for what never comes."""
+"""How many times that it may take in wall time, in case the process waits for something that never
+comes.
+"""
 _START_S = 30.0
 
 
 class Worker:
-    """A process that answers each question in a copy of itself, so that no answer depends on what
-    was asked before."""
+    """A process that answers each question in a forked copy, so that no answer depends on earlier
+    questions.
+    """
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -36,7 +39,7 @@ class Worker:
         self._pipe: Connection | None = None
 
     def ask(self, question: Callable[..., _Answer], *given: Any) -> _Answer | None:
-        """The answer; None when the copy had to be killed."""
+        """Return the answer; None if the copy had to be killed."""
         pipe = self._pipe or self._start()
         pipe.send((question, given, self._seconds))
         found: _Answer | BaseException | None = pipe.recv()
@@ -56,7 +59,7 @@ class Worker:
         return self._pipe
 
     def stop(self) -> None:
-        """The process ends, with a question that it is at, as soon as nobody listens to it."""
+        """Stop the process; a question in progress is abandoned."""
         if self._pipe is not None:
             self._pipe.close()
         if self._process is not None:
@@ -66,7 +69,7 @@ class Worker:
 
 @contextmanager
 def open_worker(seconds: float = SECONDS) -> Iterator[Worker]:
-    """Each question gets `seconds`; the process ends with the block."""
+    """A worker while the context lasts; each question gets `seconds`."""
     worker = Worker(seconds)
     try:
         yield worker
@@ -98,16 +101,16 @@ def _serve(pipe: Connection) -> None:
 def _answer(
     pipe: Connection, question: Callable[..., Any], given: tuple[Any, ...], seconds: float
 ) -> None:
-    # Without a handler the signal ends the process, whatever the solver is at.
+    # With the default handler the signal ends the process, whatever the solver is doing.
     signal.setitimer(signal.ITIMER_PROF, seconds * _PATIENCE)
     try:
         pipe.send(question(*given, seconds=seconds))
-    except Exception as error:  # it is raised again where the question was asked
+    except Exception as error:  # raised again in the process that asked
         pipe.send(error)
 
 
 def _receive(pipe: Connection) -> Any:
-    """None when the copy ended without an answer."""
+    """Return None if the copy ended without an answer."""
     try:
         return pipe.recv()
     except EOFError:

@@ -84,10 +84,10 @@ async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following
     followed is filled from the journal alone. Raises `Unavailable`.
     """
     known = read_seen_amendment(engine.folder, journal.identity())
-    amended = await journal.look(last_amendment)
+    amended = await journal.query(last_amendment)
     following = Following(engine, journal, journal.last_sequence(), amended, known)
     if amended != known:
-        accounts = await journal.look(partial(_amended_beyond, known=known))
+        accounts = await journal.query(partial(_amended_beyond, known=known))
         if accounts is None:
             discard_snapshot(engine)
             engine.seen_times.give_up_others(())
@@ -122,7 +122,7 @@ async def look_for_amendments(following: Following) -> bool:
     """Notes whose past has changed where windows may count it; whether anything was new."""
     engine, journal = following.engine, following.journal
     after = following.amended
-    found = await journal.look(lambda c: c.execute(_AMENDED, (after,)).fetchall())
+    found = await journal.query(lambda c: c.execute(_AMENDED, (after,)).fetchall())
     if found:
         await forget_in_snapshot(engine, [account for account, _, _ in found])
     for account, place, number in found:
@@ -151,7 +151,7 @@ async def note_own_amendments(following: Following) -> None:
     while True:
         await asyncio.sleep(NOTE_S)
         with suppress(Unavailable):
-            amended = await following.journal.look(last_amendment)
+            amended = await following.journal.query(last_amendment)
             if not following.engine.rewriting:
                 await _note(following, amended)
 
@@ -204,14 +204,14 @@ async def _reaches(following: Following, account: int, place: int) -> bool:
         return True
     reach = max((plan.over or 0 for plan in plans), default=0) + engine.windows.late
     since = engine.clock() - reach - TIME_TO_ARRIVAL
-    return place >= await following.journal.look(lambda c: sequence_at(c, since))
+    return place >= await following.journal.query(lambda c: sequence_at(c, since))
 
 
 async def _count(following: Following, up_to: int) -> None:
     engine = following.engine
     while following.counted < up_to:
         to = min(up_to, following.counted + STEP)
-        accounts = await following.journal.look(partial(_accounts, span=(following.counted, to)))
+        accounts = await following.journal.query(partial(_accounts, span=(following.counted, to)))
         records = {
             account: await asyncio.to_thread(_records, following, account, to)
             for account in accounts
@@ -229,7 +229,7 @@ async def _counted(
 ) -> None:
     await following.engine.windows.follow(records, up_to)
     following.counted = up_to
-    following.journal.followed(up_to)
+    following.journal.set_followed(up_to)
 
 
 def _records(following: Following, account: int, up_to: int) -> list[Record]:

@@ -178,7 +178,7 @@ async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
     """The folder's key; on a database, checked to be the key that every node of this journal has."""
     key = open_folder_key(key_folder_of(source))
     if not isinstance(source, Path):
-        mark = await cast("JournalTables", journal).look(key_mark)
+        mark = await cast("JournalTables", journal).query(key_mark)
         if mark not in ("", _mark_of(key)):
             raise JournalError(
                 f"`{key_folder_of(source) / KEY_FILE}` is not the key under which this journal keeps its"

@@ -52,7 +52,7 @@ async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
     shown = next((value for name, value in scope["headers"] if name == _PROOF), b"")
     if not compare_digest(shown, _proof(engine.folder_key, engine.journal.shard.number)):
         raise unauthorized()
-    amended = await cast("JournalTables", engine.journal).look(last_amendment)
+    amended = await cast("JournalTables", engine.journal).query(last_amendment)
     if engine.rewriting:
         raise unavailable("a person's data is being erased")
     match scope["path"].removeprefix(KEPT_FILES):

@@ -203,7 +203,7 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
             shard.given_to = None
             shard.giving.clear()
             with suppress(JournalError):
-                await journal.look(partial(leave, node=journal.node))
+                await journal.query(partial(leave, node=journal.node))
 
 
 async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
@@ -215,7 +215,7 @@ async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
             return
         await asyncio.sleep(_LOOK_S)
         standing = await journal.standing()
-    journal.followed(standing.safe)
+    journal.set_followed(standing.safe)
 
 
 async def _watch(shard: SharedShard, following: Following) -> None:
@@ -240,7 +240,7 @@ async def _watch(shard: SharedShard, following: Following) -> None:
             # A full database accepts no writes, but still tells who owns the journal.
             with suppress(Unavailable):
                 await _tell(shard, following)
-                if may_be_unreachable and out_of_reach(await journal.look(nodes_of)):
+                if may_be_unreachable and out_of_reach(await journal.query(nodes_of)):
                     may_be_unreachable = False
                     log.warning("node_unreachable", address=serving.address, advice=_REACH)
         await asyncio.sleep(_LOOK_S)
@@ -251,9 +251,9 @@ async def _tell(shard: SharedShard, following: Following) -> None:
     journal = following.journal
     name = (journal.node, shard.serving.address, version("tollkeeper"))
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
-    shard.serving.figures.standby_awaited = await journal.look(awaits_standby)
-    await journal.look(partial(tell, heartbeat=heartbeat))
-    shard.successors = await journal.look(successors)
+    shard.serving.figures.standby_awaited = await journal.query(awaits_standby)
+    await journal.query(partial(tell, heartbeat=heartbeat))
+    shard.successors = await journal.query(successors)
 
 
 async def _follow(shard: SharedShard, following: Following) -> bool:
@@ -316,7 +316,7 @@ async def _own(shard: SharedShard, following: Following) -> bool:
                 node.decides = False
                 await _lost(journal, working)
             is_ending = serving.stopping.is_set()
-            if not is_ending or await journal.look(partial(has_successor, node=journal.node)):
+            if not is_ending or await journal.query(partial(has_successor, node=journal.node)):
                 begun = monotonic()
                 shard.search.stopping = True
                 await node.cease(CEASE_S)

@@ -13,8 +13,10 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
+from zlib import crc32
 
 from tollkeeper.engine.journal.connection import SqlConnection
+from tollkeeper.engine.journal.entries import Entry
 
 BLOCK = 1000
 """Entries in a sealed block; only the last block before a service ends may have fewer."""
@@ -48,6 +50,13 @@ class Alteration(NamedTuple):
     sequence: int
     before: int | None
     after: int | None
+
+
+def checksum(entry: Entry) -> int:
+    """The CRC-32 of all that the entry holds. Raises ValueError for an id that can't be encoded."""
+    sequence, account, kind, id_, arrived, time, body, outcome = entry
+    start = crc32(f"{sequence} {account} {kind:d} {arrived} {time} {id_}".encode())
+    return crc32(outcome or b"", crc32(body, start))
 
 
 def chain(before: bytes, sequence: int, entries: int, total: int) -> bytes:

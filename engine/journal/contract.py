@@ -71,7 +71,7 @@ class Unanswered(JournalError):
 class JournalTables(Protocol):
     """A journal's database, for other tables that are kept in it."""
 
-    async def look(self, query: Callable[[SqlConnection], T]) -> T:
+    async def query(self, read: Callable[[SqlConnection], T]) -> T:
         """The result of a short query."""
 
     async def run(self, work: Callable[[SqlConnection], T]) -> T:

@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import Struct
 
 from tollkeeper.engine.journal import checksums
+from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.reads import ALL_COLUMNS, COLUMNS, last_sequence
-from tollkeeper.engine.journal.writer import checksum
 from tollkeeper.engine.progress import unwatched
 
 _BLOCK = (

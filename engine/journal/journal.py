@@ -28,7 +28,8 @@ from tollkeeper.engine.journal.entries import (
     Page,
     Stretch,
 )
-from tollkeeper.engine.journal.writer import InFlight, Writer
+from tollkeeper.engine.journal.in_flight import InFlight
+from tollkeeper.engine.journal.writer import Writer
 
 T = TypeVar("T")
 
@@ -47,7 +48,6 @@ class Journal(ABC):
     """Which of the database's journals it is."""
     _writer: Writer
     _in_flight: InFlight
-    _last_appended: int
 
     @abstractmethod
     def append(
@@ -164,11 +164,11 @@ class Journal(ABC):
 
     def last_appended(self) -> int:
         """The sequence number of the last append, written or not."""
-        return self._last_appended
+        return self._writer.last_appended
 
     def unsettled(self) -> list[asyncio.Future[None]]:
-        """The futures of the appends that are neither written nor lost yet."""
-        return self._in_flight.unsettled()
+        """The futures of the appends that are neither on disk nor lost yet."""
+        return [append.done for append in self._in_flight.appends()]
 
     def write_failures(self) -> int:
         """How many writes have failed since the journal was opened."""

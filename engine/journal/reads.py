@@ -36,10 +36,11 @@ COUNT_UPDATES = (
     "SELECT count(*) FROM (SELECT 1 FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.UPDATE:d} LIMIT ?) AS updates"
 )
-ID_BEGINS = (
+HAS_PREFIX = (
     "SELECT 1 FROM journal INDEXED BY by_id WHERE account = ? AND id >= ? AND id < ? LIMIT 1"
 )
 LAST_CHARACTER = chr(0x10FFFF)
+"""Texts from `prefix` up to but not including `prefix + LAST_CHARACTER` start with the prefix."""
 # A payment's body is that of its last update up to a sequence number, where it has one.
 KNOWN_COLUMNS = (
     "place, account, kind, id, arrived, time, coalesce((SELECT last.body FROM journal AS last"
@@ -86,6 +87,12 @@ SKEW = 60_000_000
 def exists(connection: SqlConnection, account: int, kind: Kind, record_id: str) -> bool:
     """Whether the account has an entry of this kind and id."""
     return connection.execute(EXISTS, (account, record_id, kind)).fetchone() is not None
+
+
+def has_prefix(connection: SqlConnection, account: int, prefix: str) -> bool:
+    """Whether the account has an entry, of any kind, with an id that starts with `prefix`."""
+    ids = (account, prefix, prefix + LAST_CHARACTER)
+    return connection.execute(HAS_PREFIX, ids).fetchone() is not None
 
 
 def states(connection: SqlConnection, account: int, record_id: str) -> list[Entry]:

@@ -19,11 +19,10 @@ from typing import Protocol, TypeVar
 
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import list_contents, reads, requests, schema, staging
-from tollkeeper.engine.journal.checksums import Alteration, alter
+from tollkeeper.engine.journal.checksums import Alteration, alter, checksum
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.writer import checksum
 
 # A step ends as soon as it can after this time, well before the 50 ms that an append may wait.
 STEP_S = 0.01

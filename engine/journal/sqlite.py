@@ -18,34 +18,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from tollkeeper.engine.journal import (
-    list_contents,
-    reads,
-    requests,
-    retention,
-    schema,
-    staging,
-)
+from tollkeeper.engine.journal import list_contents, reads, requests, retention, schema, staging
+from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.damage import named_damage
-from tollkeeper.engine.journal.entries import (
-    Entry,
-    Idempotency,
-    Kind,
-    ListChange,
-)
+from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
+from tollkeeper.engine.journal.in_flight import Append, InFlight
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, lock
-from tollkeeper.engine.journal.writer import (
-    BEGINNING,
-    WAITING_LIMIT,
-    Append,
-    InFlight,
-    UnusedIds,
-    Writer,
-    checksum,
-)
+from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
+from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # One statement for many rows: the thread gives up the interpreter once for all, not once for each.
@@ -186,8 +169,9 @@ class SqliteJournal(Journal):
         self._reading = schema.connect_for_reading(folder)
         self._in_flight = InFlight()
         self._unused_ids = UnusedIds()
-        self._writer = Writer(SqliteStore(folder), self._in_flight.remove, waiting_limit)
-        self._last_appended = self.last_sequence()
+        self._writer = Writer(
+            SqliteStore(folder), self._in_flight, self.last_sequence(), waiting_limit
+        )
 
     def append(
         self,
@@ -195,15 +179,9 @@ class SqliteJournal(Journal):
         idempotency: Idempotency | None = None,
         contents: tuple[ListChange, ...] = (),
     ) -> asyncio.Future[None]:
-        if entry.sequence <= self._last_appended:
-            raise ValueError(
-                f"sequence number {entry.sequence} is not beyond {self._last_appended}"
-            )
-        append: Append = self._writer.append(entry, idempotency, contents)
-        self._last_appended = entry.sequence
-        self._in_flight.add(append)
-        self._unused_ids.remove(entry.account, entry.id)
-        return append.done
+        done = self._writer.append(entry, idempotency, contents)
+        self._unused_ids.add_used(entry.account, entry.id)
+        return done
 
     def has_room(self) -> bool:
         return self._writer.has_room()
@@ -212,32 +190,32 @@ class SqliteJournal(Journal):
         return reads.trusted_clock(self._reading)
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
-        is_unused = self._unused_ids.knows(account, record_id)
+        is_unused = self._unused_ids.is_unused(account, record_id)
         if is_unused is None:
-            is_unused = self._ask_for_ids(account, record_id)
+            is_unused = self._look_up_prefix(account, record_id)
         if is_unused:
             return False
-        return bool(self._in_flight.of(account, record_id, kind)) or reads.exists(
+        return bool(self._in_flight.entries(account, record_id, kind)) or reads.exists(
             self._reading, account, kind, record_id
         )
 
     async def states(self, account: int, record_id: str) -> list[Entry]:
         written = reads.states(self._reading, account, record_id)
         last = written[-1].sequence if written else 0
-        being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
+        being_written = self._in_flight.entries(account, record_id, Kind.PAYMENT, Kind.UPDATE)
         return written + [entry for entry in being_written if entry.sequence > last]
 
     async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
         written = reads.of_record(self._reading, account, kind, record_id)
         last = written[-1].sequence if written else 0
-        being_written = self._in_flight.of(account, record_id, kind)
+        being_written = self._in_flight.entries(account, record_id, kind)
         return written + [entry for entry in being_written if entry.sequence > last]
 
     async def entry(self, sequence: int) -> Entry | None:
         return reads.entry_at(self._reading, sequence)
 
     async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
-        while first_use := self._in_flight.with_key(account, key):
+        while first_use := self._in_flight.first_use(account, key):
             await first_use
         return reads.find_idempotency(self._reading, account, key, now)
 
@@ -259,7 +237,7 @@ class SqliteJournal(Journal):
         return requests.open_requests(self._reading)
 
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        being_written = self._in_flight.of(account, record_id, Kind.PAYMENT, Kind.UPDATE)
+        being_written = self._in_flight.entries(account, record_id, Kind.PAYMENT, Kind.UPDATE)
         written = reads.first_and_last(self._reading, account, record_id)
         found = [*written, *being_written]
         return (found[0], found[-1]) if found else None
@@ -284,16 +262,15 @@ class SqliteJournal(Journal):
         await self._writer.close()
         self._reading.close()
 
-    def _ask_for_ids(self, account: int, record_id: str) -> bool:
-        beginning = record_id[:BEGINNING]
-        beyond = beginning + reads.LAST_CHARACTER
-        self._unused_ids.ask(account, beginning)
-        is_found = self._in_flight.begins(account, beginning) or (
-            self._reading.execute(reads.ID_BEGINS, (account, beginning, beyond)).fetchone()
-            is not None
+    def _look_up_prefix(self, account: int, record_id: str) -> bool:
+        """Whether the id is certainly unused, by a query for all ids with its prefix."""
+        ids, prefix = self._unused_ids, record_id[:PREFIX_LENGTH]
+        ids.begin_look_up(account, prefix)
+        is_found = self._in_flight.has_prefix(account, prefix) or reads.has_prefix(
+            self._reading, account, prefix
         )
-        self._unused_ids.learn(account, beginning, are_unused=not is_found)
-        return bool(self._unused_ids.knows(account, record_id))
+        ids.end_look_up(account, prefix, are_unused=not is_found)
+        return bool(ids.is_unused(account, record_id))
 
     async def _leave_nothing_behind(self) -> None:
         def work() -> None:

@@ -47,7 +47,7 @@ class OutboxInJournal(Outbox):
         self._journal = journal
 
     async def read(self, query: Callable[[SqlConnection], T]) -> T:
-        return await self._journal.look(query)
+        return await self._journal.query(query)
 
     async def write(self, work: Callable[[SqlConnection], T]) -> T:
         return await self._journal.run(work)

@@ -1,8 +1,8 @@
-"""The journal in PostgreSQL: a thread that writes, and reads in threads of their own.
+"""The journal in PostgreSQL: one thread writes, a few others do point reads.
 
-Nothing that waits for the network runs in the event loop. A read in another thread may miss what
-was committed while it ran: then it is done again, so that what a caller gets holds at the moment it
-goes on, together with what is being written.
+The event loop never waits for the network. A read in another thread may miss what is committed
+while it runs; it is then repeated, so that its result and the unsettled appends together are
+complete when the caller resumes.
 """
 
 from __future__ import annotations
@@ -26,18 +26,16 @@ from tollkeeper.engine.journal.contract import (
     Unavailable,
 )
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange, ListEntry
+from tollkeeper.engine.journal.in_flight import InFlight
 from tollkeeper.engine.journal.journal import Journal
-from tollkeeper.engine.journal.postgres.connection import (
-    PostgresConnection,
-    connect,
-)
+from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
 from tollkeeper.engine.journal.postgres.ownership import (
     LEASE_S,
     JournalStanding,
     Ownership,
-    give_back,
-    give_to,
-    nobody,
+    hand_to,
+    not_owned,
+    release,
     require_moved,
     standing_of,
     take,
@@ -52,21 +50,14 @@ from tollkeeper.engine.journal.postgres.schema import (
 from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import PostgresStore
 from tollkeeper.engine.journal.threads import in_thread
-from tollkeeper.engine.journal.writer import (
-    BEGINNING,
-    WAITING_LIMIT,
-    Append,
-    InFlight,
-    UnusedIds,
-    Writer,
-)
+from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
+from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
 _POINT_READS = 4
-"""How many point reads run side by side, and how many connections wait for the next read at most.
-"""
-_LISTED = 500
+"""The threads for point reads, and the most idle connections that are kept open for them."""
+_LIST_BATCH = 500
 _RENEW_S = LEASE_S / 4
-_TRY_S = 0.25
+_RETRY_S = 0.25
 
 T = TypeVar("T")
 
@@ -75,21 +66,21 @@ T = TypeVar("T")
 async def open_database(
     url: str, purpose: str, *, patience_s: float = 0.0, waiting_limit: int = WAITING_LIMIT
 ) -> AsyncIterator[PostgresJournal]:
-    """Takes the database's journal over for `purpose` and opens it, until the end of the block.
+    """Take over the database's journal for `purpose` and open it, until the end of the block.
 
-    Raises `Locked` when another process owns it for longer than `patience_s`, JournalError for a
+    Raises `Locked` when another process has owned it for `patience_s` seconds, JournalError for a
     database that can't be used.
     """
-    ownership = await _take(url, purpose, patience_s)
+    ownership = await _take_patiently(url, purpose, patience_s)
     journal = await asyncio.to_thread(PostgresJournal, url, ownership, waiting_limit)
-    journal.begin_renewing()
+    journal.begin_renewal()
     try:
         yield journal
     finally:
         await journal.close()
 
 
-async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
+async def _take_patiently(url: str, purpose: str, patience_s: float) -> Ownership:
     def attempt() -> Ownership:
         with closing(connect(url)) as connection:
             prepare_tables(connection, url)
@@ -102,27 +93,27 @@ async def _take(url: str, purpose: str, patience_s: float) -> Ownership:
         except Locked:
             if time.monotonic() > deadline:
                 raise
-        await asyncio.sleep(_TRY_S)
+        await asyncio.sleep(_RETRY_S)
 
 
 @asynccontextmanager
 async def follow_database(
     url: str, *, waiting_limit: int = WAITING_LIMIT
 ) -> AsyncIterator[PostgresJournal]:
-    """The database's journal, to be followed and, some time, taken over (`take_over`).
+    """Open the database's journal to follow it; `take_over` may make this process its owner later.
 
-    What ages and snapshots on this machine hold is in what can be followed. Raises `JournalError`.
+    Raises `JournalError`.
     """
 
-    def look() -> Ownership:
+    def prepare() -> Ownership:
         with closing(connect(url)) as connection:
             if not has_current_tables(connection, url):
                 prepare_tables(connection, url)
             require_moved(connection, url)
             warn_of_settings(connection, url)
-            return nobody(connection)
+            return not_owned(connection)
 
-    ownership = await asyncio.to_thread(look)
+    ownership = await asyncio.to_thread(prepare)
     journal = await asyncio.to_thread(PostgresJournal, url, ownership, waiting_limit)
     try:
         yield journal
@@ -131,7 +122,7 @@ async def follow_database(
 
 
 def connect_reader(url: str) -> PostgresConnection:
-    """A connection that changes nothing. Raises `JournalError` for tables of another version."""
+    """A read-only connection. Raises `JournalError` for tables of another version."""
     connection = connect(url)
     try:
         require_current_tables(connection, url)
@@ -144,13 +135,14 @@ def connect_reader(url: str) -> PostgresConnection:
 
 
 def read_database(url: str) -> PostgresJournal:
-    """The journal for reads alone: nothing can be appended, as it is somebody else's."""
+    """Open the journal for reads only: this process does not own it and can't append."""
     with closing(connect_reader(url)) as connection:
-        return PostgresJournal(url, nobody(connection))
+        return PostgresJournal(url, not_owned(connection))
 
 
 class PostgresJournal(Journal):
-    """A `Journal` in a database that is owned, as `open_database` owns it."""
+    """A `Journal` in a database, for its owner (`open_database`), a follower (`follow_database`) or a
+    reader (`read_database`)."""
 
     def __init__(self, url: str, ownership: Ownership, waiting_limit: int = WAITING_LIMIT) -> None:
         self._url = url
@@ -158,17 +150,17 @@ class PostgresJournal(Journal):
         self._in_flight = InFlight()
         self._unused_ids = UnusedIds()
         self._store = PostgresStore(url, ownership)
-        self._points = ThreadPoolExecutor(_POINT_READS, "journal-reads")
-        self._idle: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
-        self._seen_at = 0.0
-        self._look: asyncio.Task[None] | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._read_threads = ThreadPoolExecutor(_POINT_READS, "journal-reads")
+        self._idle_connections: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
+        # By `time.monotonic`: when a read last found this process to be the owner.
+        self._confirmed_at = 0.0
+        self._confirmation: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
         with self._reader() as connection:
             self.shard = layout_of(connection)
             self._identity = reads.identity(connection)
             self._trusted_clock = reads.trusted_clock(connection)
-        self._last_appended = ownership.last_place
-        self._writer = Writer(self._store, self._in_flight.remove, waiting_limit)
+        self._writer = Writer(self._store, self._in_flight, ownership.last_place, waiting_limit)
 
     def append(
         self,
@@ -176,15 +168,9 @@ class PostgresJournal(Journal):
         idempotency: Idempotency | None = None,
         contents: tuple[ListChange, ...] = (),
     ) -> asyncio.Future[None]:
-        if entry.sequence <= self._last_appended:
-            raise ValueError(
-                f"sequence number {entry.sequence} is not beyond {self._last_appended}"
-            )
-        append: Append = self._writer.append(entry, idempotency, contents)
-        self._last_appended = entry.sequence
-        self._in_flight.add(append)
-        self._unused_ids.remove(entry.account, entry.id)
-        return append.done
+        done = self._writer.append(entry, idempotency, contents)
+        self._unused_ids.add_used(entry.account, entry.id)
+        return done
 
     def has_room(self) -> bool:
         return self._writer.has_room()
@@ -193,7 +179,7 @@ class PostgresJournal(Journal):
         if self._store.is_lost:
             return "another process has taken the journal over"
         if self._ownership.epoch < 0:
-            # What is followed is written by another.
+            # Another process writes the journal.
             return None
         if self._store.trouble is not None:
             return self._store.trouble
@@ -209,20 +195,20 @@ class PostgresJournal(Journal):
         self._trusted_clock = trusted
 
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
-        is_unused = self._unused_ids.knows(account, record_id)
+        is_unused = self._unused_ids.is_unused(account, record_id)
         if is_unused is None:
-            is_unused = await self._ask_for_ids(account, record_id)
+            is_unused = await self._look_up_prefix(account, record_id)
         if is_unused:
             return False
-        # What is being written may still be lost: only what is on disk is told of.
-        while settling := self._in_flight.settling(account, record_id, kind):
-            await asyncio.wait(settling)
-        return await self._point(
+        # An unsettled entry may still be lost, so wait: the answer is about entries on disk.
+        while futures := self._in_flight.futures(account, record_id, kind):
+            await asyncio.wait(futures)
+        return await self._read(
             lambda connection: reads.exists(connection, account, kind, record_id)
         )
 
     async def states(self, account: int, record_id: str) -> list[Entry]:
-        return await self._with_written(
+        return await self._read_with_unsettled(
             account,
             record_id,
             (Kind.PAYMENT, Kind.UPDATE),
@@ -230,7 +216,7 @@ class PostgresJournal(Journal):
         )
 
     async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
-        return await self._with_written(
+        return await self._read_with_unsettled(
             account,
             record_id,
             (kind,),
@@ -238,7 +224,7 @@ class PostgresJournal(Journal):
         )
 
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        found = await self._with_written(
+        found = await self._read_with_unsettled(
             account,
             record_id,
             (Kind.PAYMENT, Kind.UPDATE),
@@ -247,13 +233,15 @@ class PostgresJournal(Journal):
         return (found[0], found[-1]) if found else None
 
     async def count_updates(self, account: int, record_id: str, most: int) -> int:
-        return await self._point(
+        return await self._read(
             lambda connection: reads.count_updates(connection, account, record_id, most)
         )
 
     def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
-        """A payment's creation and updates up to a sequence number, oldest first; blocks as
-        `replay`."""
+        """A payment's creation and updates up to a sequence number, oldest first.
+
+        Blocks as `replay`.
+        """
         with self._reader() as connection:
             found = reads.states(connection, account, record_id)
         return [entry for entry in found if entry.sequence <= up_to]
@@ -264,25 +252,25 @@ class PostgresJournal(Journal):
         if self._ownership.epoch >= 0 or beyond is not None:
             yield from super().list_entries(account, list_name, beyond=beyond)
             return
-        # As of what has been followed: the owner may be ahead.
+        # The list as of the last entry that was followed: the owner may be ahead.
         with self._reader() as connection:
             last = self._ownership.last_place
             entries = list_contents.entries_at(connection, account, list_name, last)
-            while batch := list(islice(entries, _LISTED)):
+            while batch := list(islice(entries, _LIST_BATCH)):
                 yield batch
 
     async def entry(self, sequence: int) -> Entry | None:
-        return await self._point(lambda connection: reads.entry_at(connection, sequence))
+        return await self._read(lambda connection: reads.entry_at(connection, sequence))
 
     async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
         while True:
-            while first_use := self._in_flight.with_key(account, key):
+            while first_use := self._in_flight.first_use(account, key):
                 await first_use
-            with self._in_flight.watch(account, key) as watched:
-                found = await self._point(
+            with self._in_flight.watch(account, key) as watch:
+                found = await self._read(
                     lambda connection: reads.find_idempotency(connection, account, key, now)
                 )
-            if not watched.is_touched and self._in_flight.with_key(account, key) is None:
+            if not watch.is_touched and self._in_flight.first_use(account, key) is None:
                 return found
 
     async def changes(self, after: int = 0) -> list[Entry]:
@@ -297,27 +285,27 @@ class PostgresJournal(Journal):
             staging.discard_old(connection, before)
 
     async def requests(self) -> list[CommandRequest]:
-        return await self._point(requests.open_requests)
+        return await self._read(requests.open_requests)
 
     def identity(self) -> str:
         return self._identity
 
     @property
     def node(self) -> str:
-        """What this process is called among those that share the journal."""
+        """This process's name among those that share the journal."""
         return self._ownership.owner
 
     async def standing(self) -> JournalStanding:
-        """Whose journal it is, and how far it goes."""
-        return await self._point(standing_of)
+        """Who owns the journal, and its last sequence numbers."""
+        return await self._read(standing_of)
 
-    def followed(self, sequence: int) -> None:
-        """All up to a sequence number is known here, as long as the journal is another's."""
+    def set_followed(self, sequence: int) -> None:
+        """Set the last sequence number that a follower has counted; the owner ignores it."""
         if self._ownership.epoch < 0:
             self._ownership.last_place = sequence
 
     async def take_over(self, purpose: str, address: str) -> bool:
-        """Makes the journal this process's, reached by others at `address`; False while another's
+        """Make this process the owner, which other nodes reach at `address`; False while another's
         lease lasts. Raises `Unavailable`."""
 
         def attempt() -> bool:
@@ -327,31 +315,31 @@ class PostgresJournal(Journal):
         self._store.proved_at = time.monotonic()
         if not await asyncio.to_thread(attempt):
             return False
-        self._last_appended = self._ownership.last_place
-        self.begin_renewing()
+        self._writer.last_appended = self._ownership.last_place
+        self.begin_renewal()
         return True
 
     async def hand_over(self, node: str | None = None) -> None:
-        """Lets another, `node` where one is named, take over at once what was written here; nothing
-        can be any more."""
-        self._end_renewing()
+        """Write what was appended, then release the ownership, so that `node`, or any other, can
+        take over at once; nothing can be appended afterwards."""
+        self._end_renewal()
         with suppress(Unavailable):
             await self.flush()
-            await asyncio.to_thread(self._give_back, node)
+            await asyncio.to_thread(self._release, node)
             self._ownership.epoch = -1
         self._store.is_lost = True
 
-    def begin_renewing(self) -> None:
-        """Proves the ownership now and then, until it is another's or the journal is closed."""
-        if self._renewing is None:
-            self._renewing = asyncio.create_task(self._renew())
+    def begin_renewal(self) -> None:
+        """Renew the lease in the background, until it is lost or the journal is closed."""
+        if self._renewal is None:
+            self._renewal = asyncio.create_task(self._renew())
 
-    def _end_renewing(self) -> None:
-        if self._renewing is not None:
-            self._renewing.cancel()
+    def _end_renewal(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
 
     async def flush(self) -> None:
-        # What is followed is in the database already.
+        # A follower has nothing to write.
         if self._ownership.epoch >= 0:
             await super().flush()
 
@@ -363,7 +351,7 @@ class PostgresJournal(Journal):
                     await self.flush()
 
     async def size(self) -> int:
-        return await self._point(
+        return await self._read(
             lambda connection: int(
                 connection.execute("SELECT pg_database_size(current_database())").fetchone()[0]
             )
@@ -371,111 +359,109 @@ class PostgresJournal(Journal):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the journal was this process's, and is another's by now."""
+        """Whether this process owned the journal and no longer does."""
         return self._store.is_lost
 
     async def lost(self) -> None:
         while not self._store.is_lost:
-            await asyncio.sleep(_TRY_S)
+            await asyncio.sleep(_RETRY_S)
 
-    async def look(self, query: Callable[[SqlConnection], T]) -> T:
-        """A short query of another kind."""
-        return await self._point(query)
+    async def query(self, read: Callable[[SqlConnection], T]) -> T:
+        """The result of a short query."""
+        return await self._read(read)
 
     async def prove(self, since: float) -> None:
-        while max(self._store.proved_at, self._seen_at) < since:
-            # All who wait at a moment look together.
-            if self._look is None:
-                self._look = asyncio.create_task(self._look_whose())
-            await asyncio.shield(self._look)
+        while max(self._store.proved_at, self._confirmed_at) < since:
+            # All callers that wait at a moment share one query.
+            if self._confirmation is None:
+                self._confirmation = asyncio.create_task(self._confirm_owner())
+            await asyncio.shield(self._confirmation)
 
     async def close(self) -> None:
-        self._end_renewing()
+        self._end_renewal()
         self._store.ending.set()
         await self._writer.close()
-        await asyncio.to_thread(self._points.shutdown)
+        await asyncio.to_thread(self._read_threads.shutdown)
         with suppress(Empty):
             while True:
-                self._idle.get_nowait().close()
+                self._idle_connections.get_nowait().close()
         if self._ownership.epoch >= 0 and not self._store.is_lost:
             with suppress(Unavailable):
-                await asyncio.to_thread(self._give_back)
+                await asyncio.to_thread(self._release)
 
     async def _leave_nothing_behind(self) -> None:
-        """What is overwritten stays in the database's files until it is vacuumed."""
+        """Do nothing: PostgreSQL keeps overwritten rows until it vacuums, whatever is done here."""
 
     @contextmanager
     def _reader(self) -> Iterator[PostgresConnection]:
-        connection = self._waiting_connection() or connect(self._url)
+        connection = self._idle_connection() or connect(self._url)
         try:
             yield connection
         finally:
-            if connection.is_usable() and not self._idle.full():
-                self._idle.put(connection)
+            if connection.is_usable() and not self._idle_connections.full():
+                self._idle_connections.put(connection)
             else:
                 connection.close()
 
-    def _waiting_connection(self) -> PostgresConnection | None:
+    def _idle_connection(self) -> PostgresConnection | None:
         with suppress(Empty):
-            while not (connection := self._idle.get_nowait()).is_usable():
+            while not (connection := self._idle_connections.get_nowait()).is_usable():
                 connection.close()
             return connection
         return None
 
-    async def _with_written(
+    async def _read_with_unsettled(
         self,
         account: int,
         record_id: str,
         kinds: tuple[Kind, ...],
         read: Callable[[SqlConnection], list[Entry]],
     ) -> list[Entry]:
-        """What is on disk of a record and what is being written, as of the moment of return."""
+        """A record's entries on disk and the unsettled ones, as of the moment of return."""
         while True:
-            with self._in_flight.watch(account, record_id) as watched:
-                written = await self._point(read)
-            if not watched.is_touched:
+            with self._in_flight.watch(account, record_id) as watch:
+                written = await self._read(read)
+            if not watch.is_touched:
                 last = written[-1].sequence if written else 0
-                being_written = self._in_flight.of(account, record_id, *kinds)
+                being_written = self._in_flight.entries(account, record_id, *kinds)
                 return written + [entry for entry in being_written if entry.sequence > last]
 
-    async def _ask_for_ids(self, account: int, record_id: str) -> bool:
-        ids, beginning = self._unused_ids, record_id[:BEGINNING]
-        ids.ask(account, beginning)
-        is_found = self._in_flight.begins(account, beginning) or await self._point(
-            lambda connection: (
-                connection.execute(
-                    reads.ID_BEGINS, (account, beginning, beginning + reads.LAST_CHARACTER)
-                ).fetchone()
-                is not None
-            )
+    async def _look_up_prefix(self, account: int, record_id: str) -> bool:
+        """Whether the id is certainly unused, by a query for all ids with its prefix."""
+        ids, prefix = self._unused_ids, record_id[:PREFIX_LENGTH]
+        ids.begin_look_up(account, prefix)
+        is_found = self._in_flight.has_prefix(account, prefix) or await self._read(
+            lambda connection: reads.has_prefix(connection, account, prefix)
         )
-        ids.learn(account, beginning, are_unused=not is_found)
-        return bool(ids.knows(account, record_id))
+        ids.end_look_up(account, prefix, are_unused=not is_found)
+        return bool(ids.is_unused(account, record_id))
 
-    async def _point(self, read: Callable[[SqlConnection], T]) -> T:
+    async def _read(self, read: Callable[[SqlConnection], T]) -> T:
+        """The result of a point read in one of the threads for them."""
+
         def work() -> T:
             try:
                 with self._reader() as connection:
                     return read(connection)
             except Unavailable:
-                # A connection that was idle may have ended meanwhile.
+                # An idle connection may have been closed by the server: try once with a new one.
                 with closing(connect(self._url)) as connection:
                     return read(connection)
 
-        return await in_thread(self._points, work)
+        return await in_thread(self._read_threads, work)
 
-    async def _look_whose(self) -> None:
+    async def _confirm_owner(self) -> None:
         begun = time.monotonic()
         try:
             if (await self.standing()).owner != self._ownership.owner:
                 raise Fenced("another process has taken the journal over")
-            self._seen_at = begun
+            self._confirmed_at = begun
         finally:
-            self._look = None
+            self._confirmation = None
 
-    def _give_back(self, node: str | None = None) -> None:
+    def _release(self, node: str | None = None) -> None:
         with closing(connect(self._url)) as connection:
             if node is None:
-                give_back(connection, self._ownership)
+                release(connection, self._ownership)
             else:
-                give_to(connection, self._ownership, node)
+                hand_to(connection, self._ownership, node)

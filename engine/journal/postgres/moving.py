@@ -17,7 +17,7 @@ from tollkeeper.engine.journal.postgres.connection import (
     connect,
     shown_address,
 )
-from tollkeeper.engine.journal.postgres.ownership import Ownership, give_back, take
+from tollkeeper.engine.journal.postgres.ownership import Ownership, release, take
 from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import RENEW, insert_rows
@@ -91,4 +91,4 @@ def open_target(url: str, identity: str) -> Iterator[MovingTarget]:
             yield MovingTarget(connection, ownership)
         finally:
             if not connection.raw.closed:
-                give_back(connection, ownership)
+                release(connection, ownership)

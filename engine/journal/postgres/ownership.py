@@ -79,7 +79,7 @@ def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str 
     a journal other than `moving` is only partly moved here, `Unavailable` as long as no standby has
     heard of it."""
     require_moved(connection, url, moving)
-    ownership = nobody(connection)
+    ownership = not_owned(connection)
     if not try_to_take(connection, ownership, purpose):
         purpose, process, _ = connection.execute(_HOLDER).fetchone()
         who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
@@ -130,17 +130,17 @@ def require_moved(connection: PostgresConnection, url: str, moving: str = "") ->
         )
 
 
-def nobody(connection: SqlConnection) -> Ownership:
+def not_owned(connection: SqlConnection) -> Ownership:
     """Of a process whose journal it is not: no append can prove it."""
     return Ownership(uuid4().hex, -1, standing_of(connection).last)
 
 
-def give_back(connection: PostgresConnection, ownership: Ownership) -> None:
+def release(connection: PostgresConnection, ownership: Ownership) -> None:
     """Lets another take over at once."""
     connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
 
 
-def give_to(connection: PostgresConnection, ownership: Ownership, node: str) -> None:
+def hand_to(connection: PostgresConnection, ownership: Ownership, node: str) -> None:
     """Lets another node, and for a moment nobody else, take over at once."""
     connection.execute(_GIVE_TO, (node, ownership.owner, ownership.epoch))
 

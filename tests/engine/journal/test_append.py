@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.contract import JournalError, Overloaded, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Addition, Idempotency, Kind, ListEntry
-from tollkeeper.engine.journal.writer import checksum
 
 pytestmark = pytest.mark.anyio
 

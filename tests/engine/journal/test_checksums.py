@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.engine.journal.checksums import seals
+from tollkeeper.engine.journal.checksums import checksum, seals
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.inspect import JournalFault, inspect_journal
-from tollkeeper.engine.journal.writer import checksum
 
 pytestmark = pytest.mark.anyio
 

@@ -1,11 +1,11 @@
-"""What is on its way to the disk, and who wants to hear of its end."""
+"""Whoever watches a record or a key hears when an append of it is settled."""
 
 from __future__ import annotations
 
 import pytest
 
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.writer import Append, InFlight, UncancellableFuture
+from tollkeeper.engine.journal.in_flight import Append, InFlight, UncancellableFuture
 
 pytestmark = pytest.mark.anyio
 
@@ -19,9 +19,9 @@ async def test_of_two_who_watch_one_payment_at_once_each_hears_while_it_watches(
     append = Append(entry, None, (), 0, UncancellableFuture())
     in_flight.add(append)
     both = [in_flight.watch(1, "p-1") for _ in range(2)]
-    watched = [each.__enter__() for each in both]
+    watches = [each.__enter__() for each in both]
     both[first_to_leave].__exit__(None, None, None)
     in_flight.remove(append)
     both[1 - first_to_leave].__exit__(None, None, None)
-    assert watched[1 - first_to_leave].is_touched
-    assert not watched[first_to_leave].is_touched
+    assert watches[1 - first_to_leave].is_touched
+    assert not watches[first_to_leave].is_touched

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.journal import writer
+from tollkeeper.engine.journal import unused_ids
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.writer import BEGINNING, UnusedIds
+from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
 
 NOW = 1_789_000_000_000_000
 
@@ -22,22 +22,22 @@ def test_an_id_that_was_used_is_never_called_unused(
 ) -> None:
     used = set(before)
 
-    def learn(account: int, beginning: str) -> None:
-        found = any(of == account and each.startswith(beginning) for of, each in used)
-        unused.learn(account, beginning, are_unused=not found)
+    def answer(account: int, prefix: str) -> None:
+        found = any(of == account and each.startswith(prefix) for of, each in used)
+        unused.end_look_up(account, prefix, are_unused=not found)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(writer, "BEGINNING", 2)
-        patched.setattr(writer, "MAX_HELD", 5)
+        patched.setattr(unused_ids, "PREFIX_LENGTH", 2)
+        patched.setattr(unused_ids, "MAX_IDS", 5)
         unused = UnusedIds()
         for (account, name), uses, answer_comes in steps:
-            if unused.knows(account, name) is None:
-                unused.ask(account, name[:2])
+            if unused.is_unused(account, name) is None:
+                unused.begin_look_up(account, name[:2])
             if answer_comes:
-                learn(account, name[:2])
-            assert not (unused.knows(account, name) and (account, name) in used)
+                answer(account, name[:2])
+            assert not (unused.is_unused(account, name) and (account, name) in used)
             if uses:
-                unused.remove(account, name)
+                unused.add_used(account, name)
                 used.add((account, name))
 
 
@@ -46,13 +46,13 @@ def test_ids_made_within_seconds_of_each_other_need_one_query() -> None:
     unused = UnusedIds()
     for number in range(1_000):
         made = new_identifier(NOW + number)
-        if unused.knows(1, made) is None:
+        if unused.is_unused(1, made) is None:
             queries += 1
-            unused.ask(1, made[:BEGINNING])
-            unused.learn(1, made[:BEGINNING], are_unused=True)
-        assert unused.knows(1, made)
-        unused.remove(1, made)
-        assert not unused.knows(1, made)
+            unused.begin_look_up(1, made[:PREFIX_LENGTH])
+            unused.end_look_up(1, made[:PREFIX_LENGTH], are_unused=True)
+        assert unused.is_unused(1, made)
+        unused.add_used(1, made)
+        assert not unused.is_unused(1, made)
     assert queries == 1
 
 

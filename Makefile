@@ -9,7 +9,7 @@ PIP    := PYTHONWARNINGS=ignore $(BIN)/python -m pip --quiet --disable-pip-versi
 .PHONY: install demo serve test check types bench docs vsix lock vendor
 
 # What the service and its commands need, and the tools to build: enough for the demo.
-$(VENV)/service: pyproject.toml setup.py requirements-service.lock engine/velocity/_groups.c engine/intake/_digits.c engine/intake/_members.c
+$(VENV)/service: pyproject.toml setup.py requirements-service.lock $(wildcard engine/*.c engine/*/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo 'Installing the service into $(VENV): once'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -3,6 +3,8 @@
 Its rooms are found, and whatever lies in them goes along, so that a new one needs no line here.
 """
 
+from pathlib import Path
+
 from setuptools import Extension, find_namespace_packages, setup
 
 ROOMS = ("api", "engine", "grammar", "rules")
@@ -20,13 +22,12 @@ setup(
     include_package_data=False,
     # Each is some times faster in C; where that can't be built, it is in Python.
     ext_modules=[
-        Extension("tollkeeper.engine.intake._digits", ["engine/intake/_digits.c"], optional=True),
-        Extension("tollkeeper.engine.intake._members", ["engine/intake/_members.c"], optional=True),
         Extension(
-            "tollkeeper.engine.velocity._groups",
-            ["engine/velocity/_groups.c"],
-            depends=["engine/velocity/_runs.h"],
+            f"tollkeeper.{'.'.join(source.with_suffix('').parts)}",
+            [str(source)],
+            depends=list(map(str, source.parent.glob("*.h"))),
             optional=True,
-        ),
+        )
+        for source in sorted(Path("engine").rglob("_*.c"))
     ],
 )

@@ -62,15 +62,19 @@ def read_iso_8601(text: str) -> datetime:
         raise ValueError("this is no date and time of the calendar") from None
 
 
-def to_microseconds(instant: datetime) -> int:
-    """Microseconds from 1970-01-01T00:00:00Z to `instant`, which has an offset."""
-    since = instant - _EPOCH
-    return (since.days * _DAY_S + since.seconds) * 1_000_000 + since.microseconds
+try:
+    from tollkeeper.engine._instants import from_microseconds as from_microseconds
+    from tollkeeper.engine._instants import to_microseconds as to_microseconds
+except ImportError:  # where C can't be built
 
+    def to_microseconds(instant: datetime, /) -> int:
+        """Microseconds from 1970-01-01T00:00:00Z to `instant`, which has an offset."""
+        since = instant - _EPOCH
+        return (since.days * _DAY_S + since.seconds) * 1_000_000 + since.microseconds
 
-def from_microseconds(microseconds: int) -> datetime:
-    """The instant `microseconds` after 1970-01-01T00:00:00Z, in UTC."""
-    return _EPOCH + microseconds * _MICROSECOND
+    def from_microseconds(microseconds: int, /) -> datetime:
+        """The instant `microseconds` after 1970-01-01T00:00:00Z, in UTC."""
+        return _EPOCH + microseconds * _MICROSECOND
 
 
 def show_instant(microseconds: int) -> str:

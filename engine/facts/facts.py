@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from tollkeeper.engine.facts.clients import Client
-from tollkeeper.engine.intake.addresses import address_number, is_private
+from tollkeeper.engine.intake.addresses import address_number, public_number
 from tollkeeper.engine.intake.payment import Payment
 
 ReadClient = Callable[[Mapping[str, str]], Client | None]
@@ -60,7 +60,7 @@ def recall(recorded: StoredFacts, arrived: int) -> Facts:
     payment = recorded.payment
     device, backend = payment.device, payment.backend
     device_ip = device.ip_address if device is not None else None
-    backend_ip = address_number(backend.ip_address) if backend and backend.ip_address else None
+    backend_ip = backend.ip_address if backend is not None else None
     return Facts(
         arrived=arrived,
         timestamp=payment.microseconds,
@@ -68,7 +68,7 @@ def recall(recorded: StoredFacts, arrived: int) -> Facts:
         amount=payment.hundredths,
         card_fingerprint=recorded.card_fingerprint,
         device_ip=address_number(device_ip) if device_ip else None,
-        backend_ip=None if backend_ip is None or is_private(backend_ip) else backend_ip,
+        backend_ip=public_number(backend_ip) if backend_ip else None,
         device_client=recorded.device_client,
         backend_client=recorded.backend_client,
     )

@@ -98,7 +98,12 @@ def is_address(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def public_number(text: str) -> int | None:
+    """`address_number` of a `text` of at most LONGEST characters, None for a private address, too."""
+    number = _number(text)
+    return None if number is None or is_private(number) else number
+
+
 def is_public_address(text: str) -> bool:
     """Whether `text`, of at most LONGEST characters, is an address, and not a private one."""
-    number = _number(text)
-    return number is not None and not is_private(number)
+    return public_number(text) is not None

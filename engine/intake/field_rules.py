@@ -7,19 +7,28 @@ docs/api.md, "Validation".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
-from functools import cache
+from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.instants import HOUR, from_microseconds
+from tollkeeper.engine.instants import HOUR, to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import is_address, is_public_address
 from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT
 from tollkeeper.engine.intake.violations import Violation
 
+try:
+    from tollkeeper.engine.intake._plain import is_plain as is_plain
+except ImportError:  # where C can't be built
+
+    def is_plain(value: dict[str, Any], /) -> bool:
+        """Whether an object has no object, array or fraction in it."""
+        return _COMPLEX_TYPES.isdisjoint(map(type, value.values()))
+
+
+_COMPLEX_TYPES = frozenset({dict, list, float})
 _CONTAINERS = frozenset({dict, list})
 
 INVALID: Final = object()
@@ -33,17 +42,16 @@ SETTLED = frozenset({"succeeded", "declined"})
 code."""
 
 
-class FieldRules(Struct, frozen=True):
-    """The rules of a request that arrives at `moment`; timestamps lie in `earliest` … `latest`."""
+class FieldRules(Struct, frozen=True, gc=False):
+    """The rules of a request; timestamps lie in `earliest` … `latest` (µs since the epoch)."""
 
     limits: Limits
-    moment: datetime
-    earliest: datetime
-    latest: datetime
+    earliest: int
+    latest: int
 
     def is_within(self, instant: datetime) -> bool:
         """Whether `instant` is neither in the future nor too old."""
-        return self.earliest <= instant <= self.latest
+        return self.earliest <= to_microseconds(instant) <= self.latest
 
     def currency(self, field: str, value: str) -> Iterator[Violation]:
         if value not in self.limits.currencies:
@@ -66,9 +74,10 @@ class FieldRules(Struct, frozen=True):
             yield violations.invalid_format(field, "exactly 4 digits")
 
     def instant(self, field: str, value: datetime) -> Iterator[Violation]:
-        if value > self.latest:
+        sent = to_microseconds(value)
+        if sent > self.latest:
             yield violations.timestamp_future(field)
-        if value < self.earliest:
+        if sent < self.earliest:
             yield violations.timestamp_too_old(field, self.limits.backfill / HOUR)
 
     def address(self, field: str, value: str) -> Iterator[Violation]:
@@ -125,14 +134,7 @@ class FieldRules(Struct, frozen=True):
 
 def rules_at(now: int, limits: Limits) -> FieldRules:
     """The rules for a request that arrives at `now`, in µs since the epoch."""
-    moment = from_microseconds(now)
-    backfill, clock_skew = _spans(limits.backfill, limits.clock_skew)
-    return FieldRules(limits, moment, moment - backfill, moment + clock_skew)
-
-
-@cache
-def _spans(backfill: int, clock_skew: int) -> tuple[timedelta, timedelta]:
-    return timedelta(microseconds=backfill), timedelta(microseconds=clock_skew)
+    return FieldRules(limits, now - limits.backfill, now + limits.clock_skew)
 
 
 def member_of(sent: SentObject, name: str, otherwise: Any = None) -> Any:
@@ -163,11 +165,6 @@ def _is_printable(name: str) -> bool:
 def join_values(content: str | list[str]) -> str:
     """A header's value, an array of values as HTTP joins them."""
     return content if isinstance(content, str) else ", ".join(content)
-
-
-def is_flat(value: dict[str, Any]) -> bool:
-    """Whether no object or array is in a JSON object."""
-    return _CONTAINERS.isdisjoint(map(type, value.values()))
 
 
 def is_deeper(value: dict[str, Any] | list[Any], levels: int) -> bool:

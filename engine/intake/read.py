@@ -12,9 +12,10 @@ from typing import Any
 from msgspec import MsgspecError, Raw, Struct, json
 from msgspec.structs import force_setattr, replace
 
-from tollkeeper.engine.intake.addresses import is_address, is_public_address
+from tollkeeper.engine.instants import from_microseconds
+from tollkeeper.engine.intake.addresses import is_address, public_number
 from tollkeeper.engine.intake.exact_numbers import double_of
-from tollkeeper.engine.intake.field_rules import SETTLED, FieldRules, is_deeper, is_flat, rules_at
+from tollkeeper.engine.intake.field_rules import SETTLED, FieldRules, is_deeper, is_plain, rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.identifiers import new_identifier
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS, Limits
@@ -69,8 +70,14 @@ _METADATA = json.Decoder(_MetadataBody)
 # A body with more bytes goes to the full search at once: decoding it as a whole may be in vain.
 _LARGE = 64 * 1024
 
-# The form of nearly every amount; the full search judges the others.
-_is_plain_amount = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?").fullmatch
+try:
+    from tollkeeper.engine.intake._plain import plain_amount
+except ImportError:  # where C can't be built
+    _PLAIN_AMOUNT = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?")
+
+    def plain_amount(text: Raw | bytes, /) -> float | None:
+        """The amount, None for one that isn't written plainly."""
+        return float(text) if _PLAIN_AMOUNT.fullmatch(text) else None
 
 
 def read_creation(
@@ -84,7 +91,7 @@ def read_creation(
     creation = creation_of(body, rules)
     if isinstance(creation, tuple):
         return creation
-    return _complete(creation, now, rules.moment, mask_for(body))
+    return _complete(creation, now, mask_for(body))
 
 
 def creation_of(body: bytes, rules: FieldRules) -> Creation | tuple[Violation, ...]:
@@ -129,8 +136,9 @@ def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
     return found if isinstance(found, tuple) else found.payment
 
 
-def _complete(creation: Creation, now: int, moment: datetime, mask: Mask | None) -> Payment:
+def _complete(creation: Creation, now: int, mask: Mask | None) -> Payment:
     """The payment without confidential data, with defaults for what was not sent."""
+    moment = from_microseconds(now)
     method, transactions = creation.method, creation.transactions
     if mask is not None:
         method = mask_method(method, mask)
@@ -179,11 +187,13 @@ def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) 
     user, order = creation.user, creation.order
     backend, device = creation.backend, creation.device
     metadata = creation.metadata
-    amount: Any = creation.amount
-    if amount is not None:
-        if _is_plain_amount(amount) is None:
+    written: Any = creation.amount
+    if written is not None:
+        # The full search judges an amount of another form.
+        amount = plain_amount(written)
+        if amount is None:
             return False
-        force_setattr(creation, "amount", float(amount))
+        force_setattr(creation, "amount", amount)
     return (
         creation.currency in limits.currencies
         and (user is None or (user.id != "" and user.email != ""))
@@ -192,11 +202,13 @@ def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) 
         and (merchant.category_code is None or merchant.category_code in limits.category_codes)
         and (card is None or _card_holds(card))
         and (backend is None or not backend.ip_address or is_address(backend.ip_address))
-        and (device is None or not device.ip_address or is_public_address(device.ip_address))
-        and (creation.timestamp is None or rules.earliest <= creation.timestamp <= rules.latest)
+        and (
+            device is None or not device.ip_address or public_number(device.ip_address) is not None
+        )
+        and (creation.timestamp is None or rules.is_within(creation.timestamp))
         and _transactions_hold(creation.status, creation.transactions, rules)
         and (
-            metadata is None or is_flat(metadata) or not is_deeper(metadata, limits.metadata_depth)
+            metadata is None or is_plain(metadata) or not is_deeper(metadata, limits.metadata_depth)
         )
         and (size <= MAX_HEADER or _headers_hold(creation, rules))
     )
@@ -220,13 +232,12 @@ def _transactions_hold(
 ) -> bool:
     if not transactions:
         return status not in SETTLED
-    earliest, latest = rules.earliest, rules.latest
     named = []
     for transaction in transactions:
         if transaction.status in SETTLED and not transaction.connector.response_code:
             return False
         timestamp = transaction.timestamp
-        if timestamp is not None and not earliest <= timestamp <= latest:
+        if timestamp is not None and not rules.is_within(timestamp):
             return False
         if transaction.id is not None:
             named.append(transaction.id)
@@ -244,7 +255,7 @@ def date_transactions(
     transactions: tuple[Transaction, ...], moment: datetime
 ) -> tuple[Transaction, ...]:
     """The transactions, those without a timestamp initiated at `moment`."""
-    if None not in [transaction.timestamp for transaction in transactions]:
+    if not transactions or None not in [transaction.timestamp for transaction in transactions]:
         return transactions
     return tuple(
         replace(transaction, timestamp=moment) if transaction.timestamp is None else transaction

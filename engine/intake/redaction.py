@@ -11,14 +11,14 @@ the first 8 and the last 4 are kept, of fewer the first 6 and the last 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from tollkeeper.engine.intake.field_rules import join_values
+from tollkeeper.engine.intake.field_rules import is_plain, join_values
 from tollkeeper.engine.intake.payment import (
     Backend,
     Device,
@@ -35,6 +35,17 @@ except ImportError:  # where C can't be built
     def may_hold_number(_body: bytes, /) -> bool:
         """Whether a JSON text may hold a card number."""
         return True
+
+
+try:
+    from tollkeeper.engine.intake._plain import are_public
+except ImportError:  # where C can't be built
+
+    def are_public(
+        _headers: Mapping[str, Any], _harmless: frozenset[str], _watched: frozenset[str], /
+    ) -> bool:
+        """Whether headers are text, and certainly not confidential."""
+        return False
 
 
 Origin = TypeVar("Origin", Backend, Device)
@@ -104,6 +115,15 @@ _USUAL_HEADERS = (
     "X-Real-IP",
     "X-Requested-With",
 )
+_WATCHED_HEADERS = (
+    "If-Modified-Since",
+    "If-None-Match",
+    "Referer",
+    "Traceparent",
+    "X-Amzn-Trace-Id",
+    "X-Correlation-ID",
+    "X-Request-ID",
+)
 _SECRET_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization", "Set-Cookie", "X-CSRF-Token")
 
 
@@ -111,8 +131,10 @@ def _spellings(names: Iterable[str]) -> frozenset[str]:
     return frozenset(form for name in names for form in (name, name.lower(), name.title()))
 
 
-# Names known to be harmless or secret, in their usual spellings: a set of them needs no search.
+# Names known to be harmless, harmless but for their values, or secret, in their usual spellings: a set
+# of them needs no search.
 _HARMLESS = _spellings(_USUAL_HEADERS)
+_WATCHED = _spellings(_WATCHED_HEADERS)
 _USUAL_SECRETS = _spellings(_SECRET_HEADERS)
 
 _SECRET_ENTRY = re.compile(
@@ -122,17 +144,16 @@ _SECRET_ENTRY = re.compile(
 )
 """Names of metadata entries that are dropped; tracking numbers are no track data."""
 
-_COMPLEX_TYPES = frozenset({dict, list, float})
-
 
 def scrub_origin(origin: Origin, mask: Mask | None) -> Origin:
     """A backend or device without confidential headers; a blank address counts as missing."""
-    if origin.headers is None:
+    sent = origin.headers
+    if sent is None or (mask is None and are_public(sent, _HARMLESS, _WATCHED)):
         return origin if origin.ip_address != "" else replace(origin, ip_address=None)
-    headers: dict[str, str] = _public_headers(origin.headers)
+    headers: dict[str, str] = _public_headers(sent)
     if mask is not None and has_run("x".join([*headers, *headers.values()])):
         headers = {mask(name): mask(value) for name, value in headers.items()}
-    if headers is origin.headers and origin.ip_address != "":
+    if headers is sent and origin.ip_address != "":
         return origin
     return replace(origin, ip_address=origin.ip_address or None, headers=headers)
 
@@ -214,9 +235,7 @@ def is_confidential_value(value: str) -> bool:
 
 def _is_harmless(metadata: dict[str, Any]) -> bool:
     """Whether no value needs to be searched; a number with an exponent may hide its digits."""
-    return not _has_secret_entry(tuple(metadata)) and _COMPLEX_TYPES.isdisjoint(
-        map(type, metadata.values())
-    )
+    return is_plain(metadata) and not _has_secret_entry(tuple(metadata))
 
 
 # A shop's metadata mostly has the same names; those kept are as small as metadata is.

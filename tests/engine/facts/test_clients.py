@@ -17,7 +17,11 @@ from tollkeeper.engine.facts.clients.agreement import LAWS
 from tollkeeper.engine.facts.clients.client import CLIENT_HEADERS, HEADER_LENGTH
 from tollkeeper.engine.facts.clients.products import PEOPLE
 from tollkeeper.engine.facts.clients.user_agent import claim
+from tollkeeper.tests.builds import both_builds
 from tollkeeper.tests.examples import examples
+
+MODULE = "tollkeeper.engine.facts.clients.client"
+BUILDS = both_builds(MODULE, "tollkeeper.engine.facts.clients._headers")
 
 CASES = [
     case
@@ -129,3 +133,23 @@ def test_what_follows_the_part_that_is_read_changes_nothing():
 
 def test_no_pattern_is_taken_out_that_the_crawler_list_no_longer_has():
     assert {entry["pattern"] for entry in CRAWLER_USER_AGENTS_DATA} >= PEOPLE
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.dictionaries(
+        st.builds(
+            lambda name, case: case(name),
+            st.sampled_from([*CLIENT_HEADERS, "host", "accept\u212a", "sec-ch-\u017f"]),
+            one_letter_case,
+        ),
+        st.text(st.characters(), max_size=3) | st.integers(0, HEADER_LENGTH + 2).map("é".__mul__),
+        max_size=6,
+    )
+)
+def test_the_headers_that_are_read_are_the_same_in_c_and_in_python(headers):
+    in_use, in_python = (
+        build.values_of(headers, CLIENT_HEADERS, HEADER_LENGTH) for build in BUILDS
+    )
+    assert in_use == in_python
+    assert all(value is None or len(value) <= HEADER_LENGTH for value in in_use)

@@ -23,7 +23,7 @@ from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.search.field_figures import FieldFigure, account_figures
 from tollkeeper.engine.search.figures import Dimension, Figure
-from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.filters import Filter, span_violations
 from tollkeeper.engine.search.find import FoundPage
 from tollkeeper.engine.search.holdout import FalsePositives
 from tollkeeper.engine.search.movers import EVERY_BY, By, Mover
@@ -457,8 +457,8 @@ def _span(since: str | None, until: str | None, now: int, usual: int) -> tuple[i
 
 
 def _check_span(since: int, until: int, every: Every | None) -> None:
-    if since >= until:
-        raise invalid([Violation("since", "out_of_range", "`since` is not before `until`")])
+    if violations := [*span_violations(since, until)]:
+        raise invalid(violations)
     if every is not None and count_spans(since, until, every) > MOST:
         message = f"this makes more than {MOST} spans: ask for longer ones"
         raise invalid([Violation("every", "out_of_range", message)])

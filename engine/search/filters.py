@@ -7,7 +7,7 @@ same filter. A payment must match every name; where a name is given twice, eithe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TypeAlias, get_args
 
@@ -24,7 +24,7 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, address_term
 
 _MOST = 50
 """The most members of a filter."""
-_MOST_SCORE = 100
+_LEAST_SCORE, _MOST_SCORE = Decimal(0), Decimal(1)
 MOST_VERSION = 999_999_999
 _LONGEST = 256
 _SHORTEST_BEGINNING = 4
@@ -146,6 +146,7 @@ def read_filter(members: Iterable[FilterMember], now: int) -> Filter:
             violations.append(Violation(name, "invalid_value", message))
         except ValueError as error:
             violations.append(Violation(name, "invalid_value", str(error)))
+    violations += reading.contradictions()
     if violations:
         raise Invalid(violations)
     return reading.filter()
@@ -183,7 +184,7 @@ class _Reading:
         self._terms: dict[str, list[Term]] = {}
         self._since: int | None = None
         self._until: int | None = None
-        self._scores: tuple[int, int | None] = (0, None)
+        self._scores: tuple[Decimal, Decimal | None] = (_LEAST_SCORE, None)
         self._ids: list[str] = []
         self._beginnings: list[str] = []
 
@@ -197,15 +198,15 @@ class _Reading:
             case "until":
                 self._until = read_moment(text, self._now)
             case "score_from":
-                self._scores = _score(text, ROUND_CEILING), highest
+                self._scores = _score(text), highest
             case "score_to":
-                self._scores = lowest, _score(text, ROUND_FLOOR)
+                self._scores = lowest, _score(text)
             case "score":
                 first, dots, last = text.partition("..")
                 last = last if dots else first
                 self._scores = (
-                    _score(first, ROUND_CEILING) if first or not dots else 0,
-                    _score(last, ROUND_FLOOR) if last or not dots else _MOST_SCORE,
+                    _score(first) if first or not dots else _LEAST_SCORE,
+                    _score(last) if last or not dots else _MOST_SCORE,
                 )
             case "id" if text.endswith("*"):
                 if len(text) <= _SHORTEST_BEGINNING:
@@ -217,13 +218,22 @@ class _Reading:
             case _:
                 self._terms.setdefault(name, []).append(_READERS[name](text))
 
+    def contradictions(self) -> Iterator[Violation]:
+        """Of a time, or a range of scores, that ends before it begins: no payment can be in it."""
+        if self._since is not None and self._until is not None:
+            yield from span_violations(self._since, self._until)
+        lowest, highest = self._scores
+        if highest is not None and lowest > highest:
+            message = "the lowest score is more than the highest"
+            yield Violation("score_from", "out_of_range", message)
+
     def filter(self) -> Filter:
         lowest, highest = self._scores
         return Filter(
             since=self._since,
             until=self._until,
-            score_from=lowest,
-            score_to=highest,
+            score_from=_hundredths(lowest, ROUND_CEILING),
+            score_to=None if highest is None else _hundredths(highest, ROUND_FLOOR),
             terms=tuple(map(tuple, self._terms.values())),
             ids=tuple(self._ids),
             beginnings=tuple(self._beginnings),
@@ -243,10 +253,20 @@ def read_moment(text: str, now: int) -> int:
         raise ValueError(f'{message} "2030-01-31T12:00:00Z"') from None
 
 
-def _score(text: str, rounding: str) -> int:
-    """Read a score in hundredths. More decimals are rounded towards the inside of the range, which
+def span_violations(since: int, until: int) -> Iterator[Violation]:
+    """What is wrong with a time that begins at `since` and ends before `until` (µs)."""
+    if since >= until:
+        yield Violation("since", "out_of_range", "`since` is not before `until`")
+
+
+def _score(text: str) -> Decimal:
+    if not _SCORE.fullmatch(text) or (number := Decimal(text)) > _MOST_SCORE:
+        raise ValueError("a score is a number between 0 and 1")
+    return number
+
+
+def _hundredths(score: Decimal, rounding: str) -> int:
+    """Return the score in hundredths. More decimals are rounded towards the inside of the range, which
     matches the same scores, since scores have two.
     """
-    if not _SCORE.fullmatch(text) or (number := Decimal(text)) > 1:
-        raise ValueError("a score is a number between 0 and 1")
-    return int((number * 100).to_integral_value(rounding))
+    return int((score * 100).to_integral_value(rounding))

@@ -630,10 +630,20 @@ async def test_a_search_has_a_name_that_everybody_finds_and_names_nobody(own_sho
     assert (await api.delete("/v1/searches/x")).status_code == 404
 
 
-async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(shop: Shop) -> None:
-    answer = await shop.browser.get("/console/payments?q=colour:red")
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("colour:red", "there is no `colour` to find payments by"),
+        ("since:1h until:2h", "`since` is not before `until`"),
+    ],
+)
+async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(
+    shop: Shop, typed: str, said: str
+) -> None:
+    answer = await shop.browser.get("/console/payments", params={"q": typed})
     assert answer.status_code == 422
-    assert 'value="colour:red"' in answer.text
+    assert f'value="{typed}"' in answer.text
+    assert said in unescape(answer.text)
 
 
 async def test_a_file_of_payments_holds_no_formula(shop: Shop) -> None:

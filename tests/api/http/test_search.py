@@ -146,6 +146,12 @@ async def test_pages_continue_where_they_ended(shop: Service) -> None:
         ("user=", "user", "invalid_value"),
         ("limit=0", "limit", "out_of_range"),
         ("cursor=x", "cursor", "invalid_value"),
+        ("since=1h&until=2h", "since", "out_of_range"),
+        ("since=1h&until=1h", "since", "out_of_range"),
+        ("q=since:1h until:2h", "since", "out_of_range"),
+        ("since=1h&q=until:2026-01-31T12:00:00Z", "since", "out_of_range"),
+        ("score_from=0.5&score_to=0.4", "score_from", "out_of_range"),
+        ("q=score:0.5..0.4", "score_from", "out_of_range"),
     ],
 )
 async def test_a_wrong_parameter_is_named(
@@ -154,6 +160,24 @@ async def test_a_wrong_parameter_is_named(
     answer = await shop.client.get(f"/v1/payments?{query}")
     assert answer.status_code == 422
     assert errors(answer) == [(field, type_)]
+
+
+@pytest.mark.parametrize(
+    "path", ["payments", "payments/count", "decisions/stream", "figures", "scores", "thresholds"]
+)
+async def test_a_time_that_ends_before_it_begins_is_refused_wherever_payments_are_meant(
+    shop: Service, path: str
+) -> None:
+    for query in ("since=1h&until=2h", "q=since:1h until:2h"):
+        answer = await shop.client.get(f"/v1/{path}?{query}")
+        assert answer.status_code == 422
+        assert answer.json()["errors"] == [
+            {
+                "field": "since",
+                "type": "out_of_range",
+                "message": "`since` is not before `until`",
+            }
+        ]
 
 
 async def test_what_a_payment_shares_with_others(shop: Service) -> None:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
@@ -41,7 +41,7 @@ from tollkeeper.engine.velocity.contract import (
 from tollkeeper.engine.velocity.windows import Windows
 
 
-class DecidedPayment(NamedTuple):
+class DecidedPayment(Struct, frozen=True):
     """A decision that is still to be kept, the programs that made it, and the shadows to evaluate,
     whose reads come after its own."""
 

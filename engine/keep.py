@@ -15,7 +15,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.journal.connection import SqlConnection
@@ -32,7 +34,7 @@ from tollkeeper.engine.velocity.contract import Observation
 from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
 
 
-class Pending(NamedTuple):
+class Pending(Struct, frozen=True):
     """A record that windows count and the journal does not have yet, with its monitors'
     transitions.
 
@@ -53,7 +55,8 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
     `Unavailable` or `Overloaded` when it can't be kept; the record is then taken out of windows and
     monitors.
     """
-    observed, entry, transitions, label = pending
+    observed, entry = pending.observed, pending.entry
+    transitions, label = pending.transitions, pending.label
     account, sequence = entry.account, entry.sequence
     count_transitions(engine.monitors, account, sequence, transitions)
     kept = label_kept = None
@@ -92,7 +95,8 @@ async def _count_again(engine: Engine, label: Pending) -> Pending:
     """The same with a new sequence number, as later ones may have been appended meanwhile."""
     await engine.windows.withdraw(label.observed)
     observed = await engine.windows.observe(label.observed.record, ())
-    return label._replace(observed=observed, entry=label.entry._replace(sequence=observed.sequence))
+    entry = label.entry._replace(sequence=observed.sequence)
+    return replace(label, observed=observed, entry=entry)
 
 
 def _is_lost(written: asyncio.Future[None] | None) -> bool:

@@ -12,7 +12,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from tollkeeper.api.http.errors import Problem, too_many_requests
 from tollkeeper.api.http.settings import Settings
@@ -41,8 +43,8 @@ _CARRIES_IPV4: Final = 0xFFFF
 """The upper bits of an `address_number` for an IPv4 address."""
 
 
-class Allowance(NamedTuple):
-    """The state of the bucket with the least left: requests, and seconds until it is full again.
+class Allowance(Struct, frozen=True, gc=False):
+    """What is left in the bucket that has least: requests, and seconds until it is full again.
 
     The request's own turn comes in `wait` seconds.
     """
@@ -53,11 +55,10 @@ class Allowance(NamedTuple):
     wait: float
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        limit, remaining, reset, _ = self
         return [
-            (b"ratelimit-limit", b"%d" % limit),
-            (b"ratelimit-remaining", b"%d" % remaining),
-            (b"ratelimit-reset", b"%d" % reset),
+            (b"ratelimit-limit", b"%d" % self.limit),
+            (b"ratelimit-remaining", b"%d" % self.remaining),
+            (b"ratelimit-reset", b"%d" % self.reset),
         ]
 
 

@@ -35,15 +35,15 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
         said = (await labels_of(engine, account, payment_id)).get(label.source)
         if _same(said, label):
             return False
-        observed, entry, *_ = await count_label(engine, *known, label, engine.clock())
+        pending = await count_label(engine, *known, label, engine.clock())
         kept = None
         try:
-            kept = engine.journal.append(entry)
+            kept = engine.journal.append(pending.entry)
             await kept
         finally:
             # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
             if kept is None or kept.exception() is not None:
-                await engine.windows.withdraw(observed)
+                await engine.windows.withdraw(pending.observed)
     return True
 
 

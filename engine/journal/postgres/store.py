@@ -268,9 +268,10 @@ _LOST = "another process has taken the journal over"
 
 def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
     rows = [(*append.entry, checksum(append.entry)) for append in batch]
+    used = [(each.entry, each.idempotency) for each in batch]
     keys = [
-        (each.sequence, each.account, key.key, key.digest, key.response, each.arrived)
-        for each, key, *_ in batch
+        (entry.sequence, entry.account, key.key, key.digest, key.response, entry.arrived)
+        for entry, key in used
         if key is not None
     ]
     return *_columns(rows, 9), *_columns(keys, 6)

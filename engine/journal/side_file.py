@@ -83,9 +83,13 @@ def create_file(path: Path) -> None:
 def connect(path: Path, durability: Durability) -> sqlite3.Connection:
     """A connection with a write-ahead log that overwrites what it deletes."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA synchronous = {durability}")
-    connection.execute("PRAGMA secure_delete = ON")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {durability}")
+        connection.execute("PRAGMA secure_delete = ON")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -22,7 +22,14 @@ from tollkeeper.api.http.bodies import (
     turn_of,
 )
 from tollkeeper.api.http.error_answers import refusal
-from tollkeeper.api.http.errors import Problem, invalid, not_found, not_kept, taken, unavailable
+from tollkeeper.api.http.errors import (
+    Problem,
+    as_problem,
+    invalid,
+    not_found,
+    taken,
+    unavailable,
+)
 from tollkeeper.api.http.examples import EVENT
 from tollkeeper.api.http.examples import EVENTS as EVENT_BATCH
 from tollkeeper.api.http.files import FileName
@@ -46,6 +53,7 @@ from tollkeeper.engine.journal.contract import JournalError, Taken
 from tollkeeper.engine.keep import keep, take_back
 from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.programs.json_values import JsonValue
+from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
 
 encode = msgspec.json.Encoder().encode
@@ -277,7 +285,7 @@ def created_response(body: bytes) -> Response[Any]:
 async def take_in(
     engine: Engine, active: ActivePrograms, body: bytes, arrived: int
 ) -> AcceptedEvent:
-    """Accept an event. Raises `Problem` if it is refused."""
+    """Raises `Problem` or `Invalid` for an event that is refused."""
     event = read_event(body, arrived, active)
     if not isinstance(event, Event):
         raise invalid(event)
@@ -296,12 +304,12 @@ async def accepted_all(
         try:
             pending, accepted = await take_in(engine, active, batch[index], arrived)
             await keep(engine, pending)
-        except Problem as problem:
-            return failed(index, problem)
         except Taken:
             return failed(index, taken("event.id"))
-        except JournalError as error:
-            return failed(index, not_kept(error))
+        except (Problem, Refused, JournalError) as error:
+            problem = as_problem(error)
+            assert problem is not None
+            return failed(index, problem)
         return {"status": int(HTTPStatus.CREATED), "event": accepted}
 
     results: list[dict[str, Any]] = []

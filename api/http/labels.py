@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import Problem, invalid, not_found
+from tollkeeper.api.http.errors import Problem, as_problem, invalid, not_found
 from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import (
@@ -48,7 +48,7 @@ from tollkeeper.engine.labels.label import (
     verdict_of,
     verdicts,
 )
-from tollkeeper.engine.labels.set_label import labels_of, set_label
+from tollkeeper.engine.labels.set_label import MAX_LABELS, labels_of, set_label
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.labelled import LabelPage
@@ -153,12 +153,9 @@ class LabelResults(Struct, frozen=True):
     "/v1/payments/{id:str}/labels/{source:str}",
     "set_label",
     tag=LABELS,
-    summary="Set a payment's label",
-    doc=(
-        "Replaces the source's former label. If there are several sources, the first one "
-        "that is sure counts, in the order `chargeback`, `early_warning`, `review`, "
-        "`customer`, `refund`, `import`; `unsure` counts only while no source is sure."
-    ),
+    summary="Say what became known of a payment",
+    doc=f"""Replaces what the source said before. Of several sources the weightiest one that is sure counts, in the order `chargeback`, `early_warning`, `review`, `customer`, `refund`, `import`; `unsure` counts only while no source is sure. A payment's labels change at most {MAX_LABELS} times; saying the same again changes nothing.
+""",
     scope="labels:write",
     of_merchants=True,
     sent=Body(
@@ -192,8 +189,8 @@ async def put_label(
     ),
     scope="labels:write",
     of_merchants=True,
-    answers={200: Answer("The label is removed, on disk.")},
-    refusals=(404, 503),
+    answers={200: Answer("It is taken back, on disk.")},
+    refusals=(404, 422, 503),
 )
 async def remove_label(
     request: Request,
@@ -341,11 +338,10 @@ def _label(
 async def _result(engine: Engine, account: int, payment: str, label: Label) -> LabelResult:
     try:
         await set_label(engine, account, payment, label)
-    except Refused as refused:
-        return LabelResult(int(HTTPStatus.NOT_FOUND), tuple(refused.violations))
-    except JournalError:
-        failure = Violation("body", "unavailable", "nothing can be written at the moment")
-        return LabelResult(int(HTTPStatus.SERVICE_UNAVAILABLE), (failure,))
+    except (Refused, JournalError) as error:
+        problem = as_problem(error)
+        assert problem is not None
+        return LabelResult(int(problem.status), tuple(problem.violations))
     return LabelResult(int(HTTPStatus.OK))
 
 

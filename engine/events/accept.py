@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tollkeeper.engine.events.submission import Event
 from tollkeeper.engine.journal.contract import Taken
@@ -21,6 +22,7 @@ from tollkeeper.engine.monitors.states import transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms
 from tollkeeper.engine.programs.event_type import GivenLabel, LoadedEventType
 from tollkeeper.engine.programs.json_values import JsonValue
+from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredEvent, encode_stored
 from tollkeeper.engine.velocity.contract import Observation, Record, State
@@ -55,7 +57,7 @@ async def accept_event(
 ) -> AcceptedEvent:
     """Count an event and evaluate its monitors. `arrived` in µs since the epoch.
 
-    Raises `Taken` for an id in use.
+    Raises `Taken` for an id in use, `Invalid` where its label can't be given.
     """
     account, loaded = active.account.number, event.loaded
     if await engine.journal.exists(account, Kind.EVENT, event.id):
@@ -104,13 +106,18 @@ async def accept_event(
 async def _count_label(
     engine: Engine, event: Entry, type_: str, given: GivenLabel
 ) -> Pending | None:
-    """Count the label that an event gives to a payment; None when no payment has the id."""
+    """Count the label that an event gives to a payment; None when no payment has the id, or has the
+    label already. Raises `Invalid`."""
     known = await engine.journal.first_and_last(event.account, given.payment)
     if known is None:
         return None
     source: LabelSource = type_ if type_ in SOURCES else "import"
     label = Label(source, given.label, event.time, event.id)
-    return await count_label(engine, *known, label, event.arrived)
+    try:
+        return await count_label(engine, *known, label, event.arrived)
+    except Invalid as refused:
+        wrong = [replace(each, field="event.data") for each in refused.violations]
+        raise Invalid(wrong) from None
 
 
 def metrics_of(loaded: LoadedEventType, observed: Observation) -> dict[str, JsonValue]:

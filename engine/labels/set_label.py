@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.labels.label import (
@@ -17,25 +18,27 @@ from tollkeeper.engine.labels.label import (
     verdicts,
 )
 from tollkeeper.engine.labels.payment_state import payment_state
-from tollkeeper.engine.registry.errors import NotFound
+from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Record
+
+MAX_LABELS = 100
+"""How often a payment's labels may change: whoever sets or reads one reads all that was said before."""
 
 
 async def set_label(engine: Engine, account: int, payment_id: str, label: Label) -> bool:
     """Set a label; returns, once it is on disk, whether it changed anything.
 
-    Raises `NotFound` when no payment has the id, `Unavailable` or `Overloaded` when the label
-    can't be kept.
+    Raises `NotFound` when no payment has the id, `Invalid` when its labels changed `MAX_LABELS`
+    times, `Unavailable` or `Overloaded` when the label can't be kept.
     """
     async with engine.locks.of("payment", account, payment_id):
         known = await engine.journal.first_and_last(account, payment_id)
         if known is None:
             raise NotFound("id", "no payment has this id")
-        said = (await labels_of(engine, account, payment_id)).get(label.source)
-        if _same(said, label):
-            return False
         pending = await count_label(engine, *known, label, engine.clock())
+        if pending is None:
+            return False
         kept = None
         try:
             kept = engine.journal.append(pending.entry)
@@ -49,15 +52,23 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
 
 async def count_label(
     engine: Engine, created: Entry, latest: Entry, label: Label, arrived: int
-) -> Pending:
-    """Count a payment with a new label, which is still to be kept; `arrived` in µs.
+) -> Pending | None:
+    """Count a payment with a new label, which is still to be kept; None where its source says the
+    same already. `arrived` in µs.
 
-    `latest` is the payment's last update, `created` when it has none.
+    `latest` is the payment's last update, `created` when it has none. Raises `Invalid` when the
+    payment's labels changed `MAX_LABELS` times.
     """
     account, id_ = created.account, created.id
-    said = verdicts(await labels_of(engine, account, id_))
+    changes = await engine.journal.of_record(account, Kind.LABEL, id_)
+    said = labels_in(changes)
+    if _same(said.get(label.source), label):
+        return None
+    if len(changes) >= MAX_LABELS:
+        message = f"a payment's labels change at most {MAX_LABELS} times"
+        raise Invalid([Violation("label", "too_long", message)])
     before = await payment_state(engine, created, latest)
-    after = replace(before, label=add_label(said, label))
+    after = replace(before, label=add_label(verdicts(said), label))
     observed = await engine.windows.observe(
         Record(account, id_, created.time, arrived, after, before), ()
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.programs.load import SHIPPED
-from tollkeeper.tests.api.http.service import Service, open_service, payment
+from tollkeeper.tests.api.http.service import Service, errors, open_service, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +77,28 @@ async def test_the_first_condition_that_is_met_counts_and_metrics_may_be_read(
         await tell(shop, "reviewed", payment="p-1", verdict=verdict)
         said.append(await labels(shop, "p-1"))
     assert said == [{"import": "unsure"}, {"import": "fraud"}, {"import": "fraud"}]
+
+
+async def test_an_event_that_would_label_a_payment_too_often_is_refused(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.labels.set_label.MAX_LABELS", 2)
+    # What says the same again changes nothing.
+    for stage in ("chargeback", "chargeback", "lost", "won", "won"):
+        await tell(shop, "chargeback", payment_id="p-0", stage=stage, reason="fraud")
+    data = {"payment_id": "p-0", "stage": "chargeback", "reason": "fraud"}
+    event = {"type": "chargeback", "data": data}
+    other = {"type": "chargeback", "data": data | {"payment_id": "p-1"}}
+    before = shop.engine.journal.last_sequence()
+    alone = await shop.client.post("/v1/events", json={"event": event})
+    assert alone.status_code == 422
+    assert errors(alone) == [("event.data", "too_long")]
+    assert shop.engine.journal.last_sequence() == before
+    batch = (await shop.client.post("/v1/events", json={"events": [event, other]})).json()
+    assert [each["status"] for each in batch["events"]] == [422, 201]
+    assert batch["events"][0]["errors"][0]["field"] == "events[0].data"
+    assert await labels(shop, "p-0") == {}
+    assert await labels(shop, "p-1") == {"chargeback": "fraud"}
 
 
 async def test_labels_of_events_are_there_after_a_restart(tmp_path: Path) -> None:

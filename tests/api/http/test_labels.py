@@ -169,3 +169,27 @@ async def test_an_empty_batch_of_labels_is_refused(shop: Service) -> None:
     answer = await shop.client.post("/v1/labels", json={"labels": []})
     assert answer.status_code == 422
     assert errors(answer) == [("labels", "invalid_value")]
+
+
+async def test_the_labels_of_a_payment_change_so_often_and_no_more(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.labels.set_label.MAX_LABELS", 3)
+    path = "/v1/payments/p%200%2F1/labels"
+    for source, verdict in (("review", "fraud"), ("chargeback", "fraud"), ("review", "unsure")):
+        await label(shop, 0, source, verdict)
+    refused = await shop.client.put(f"{path}/import", json={"label": "unsure"})
+    batch = [{"payment": "p 0/1", "source": "import", "label": "unsure"}]
+    batch += [{"payment": "p 1/1", "source": "import", "label": "unsure"}]
+    several = await shop.client.post("/v1/labels", json={"labels": batch})
+    # The chargeback's label is there, and can't be taken back any more.
+    for answer in (refused, await shop.client.delete(f"{path}/chargeback")):
+        assert answer.status_code == 422
+        assert errors(answer) == [("label", "too_long")]
+    assert [each["status"] for each in several.json()["labels"]] == [422, 200]
+    await label(shop, 0, "review", "unsure")
+    said = (await shop.client.get(path)).json()
+    assert {each["source"]: each["label"] for each in said["labels"]} == {
+        "chargeback": "fraud",
+        "review": "unsure",
+    }

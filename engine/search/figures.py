@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import compress
 from operator import add
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.search import settled
-from tollkeeper.engine.search.blocks import SHIFT, are_members, descending, sliceable, stretch
+from tollkeeper.engine.search.blocks import SIZE, are_members, descending, sliceable, stretch
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import sum_of
 from tollkeeper.engine.search.outcomes import OUTCOMES, POSITIONS
-from tollkeeper.engine.search.reading import AccountIndex, Selection, Totals
+from tollkeeper.engine.search.reading import (
+    ABSENT,
+    TOTALLED,
+    AccountIndex,
+    Selection,
+    Total,
+    Totals,
+)
 from tollkeeper.engine.search.settled import numbers_at
 from tollkeeper.engine.search.spans import Every, SpanPart, TimeSpan, spans, spans_of_block
 from tollkeeper.engine.search.tally import Tally, tally_of
@@ -57,24 +64,27 @@ def figures(
     Without a dimension, time spans without payments are included.
     """
     asked = spans(index, since, until, every, zone)
-    counting = _Counting(index, by, money)
+    facet = None if by is None else Facet[by.upper()]
+    counting = _Counting(index, facet, money)
     selection = Selection(index, replace(wanted, since=None, until=None))
     selection.first, selection.end = asked[0].first, asked[-1].beyond
     for block in selection.blocks():
-        members = selection.members(block)
-        if members:
-            counting.take(block, members, asked)
+        stretches = list(spans_of_block(asked, block))
+        kept = selection.totals(block, facet) if len(stretches) == 1 else None
+        if kept is not None:
+            counting.add(kept, stretches[0][0])
+        elif members := selection.members(block):
+            counting.take(block, members, stretches)
     return counting.figures(asked)
 
 
 def count_block(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
-    """For each dimension, the totals of all payments of a block."""
+    """By each facet that totals are kept of, those of all payments of a block."""
     members = index.members(Facet.PAYMENT, 0, block)
-    whole = TimeSpan(0, 0, block << SHIFT, (block + 1) << SHIFT)
-    for by in get_args(Dimension):
-        counting = _Counting(index, by, money=False)
-        counting.take(block, members, [whole])
-        yield Facet[by.upper()], counting.totals()
+    for facet in TOTALLED:
+        counting = _Counting(index, facet, money=True)
+        counting.take(block, members, [(0, 0, SIZE)])
+        yield facet, counting.totals()
 
 
 class _Counting:
@@ -84,20 +94,26 @@ class _Counting:
     of the block, span by span.
     """
 
-    def __init__(self, index: AccountIndex, by: Dimension | None, money: bool) -> None:
+    def __init__(self, index: AccountIndex, by: Facet | None, money: bool) -> None:
         self._index = index
-        self._by = None if by is None else Facet[by.upper()]
-        self._currencies = index.names(Facet.CURRENCY) if money else {}
-        # The number of payments, then the number with each of `OUTCOMES`.
+        self._by = by
+        self._money = money
+        # How many payments there are, then how many with each of what a tally counts.
         self._counts: defaultdict[tuple[int, int], list[int]]
         self._counts = defaultdict(_NOTHING.copy)
-        self._sums: defaultdict[tuple[int, int, str], int] = defaultdict(int)
+        # By currency, what they amount to.
+        self._sums: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
 
-    def take(self, block: int, members: int, asked: list[TimeSpan]) -> None:
-        """Count a set of a block; all of it lies within the spans."""
-        stretches = list(spans_of_block(asked, block))
-        if len(stretches) == 1 and self._take_all(block, members.bit_count(), stretches[0][0]):
-            return
+    def add(self, totals: Totals, number: int) -> None:
+        """Adds what is kept of a block to the span of a number."""
+        for value, total in totals.items():
+            of = number, _EVERY_VALUE if self._by is None else value
+            self._counts[of] = [*map(add, self._counts[of], total.counts)]
+            if self._money:
+                self._sums[of].update(total.money)
+
+    def take(self, block: int, members: int, stretches: list[SpanPart]) -> None:
+        """Counts a set of a block, all of it within these parts of it."""
         few, many = [], []
         for value, having in self._values(block, members):
             if having.bit_count() <= settled.FEW_MEMBERS:
@@ -109,20 +125,6 @@ class _Counting:
         if many:
             self._take_many(block, many, stretches)
 
-    def _take_all(self, block: int, payments: int, number: int) -> bool:
-        """Add the block's stored totals. Returns false, having added nothing, unless they cover
-        exactly this many payments.
-        """
-        if self._currencies:
-            return False
-        totals = self._index.totals(Facet.ACTION if self._by is None else self._by, block)
-        if sum(counts[0] for counts in totals.values()) != payments:
-            return False
-        for value, counts in totals.items():
-            of = number, _EVERY_VALUE if self._by is None else value
-            self._counts[of] = [*map(add, self._counts[of], counts)]
-        return True
-
     def _values(self, block: int, members: int) -> Iterator[tuple[int, int]]:
         if self._by is None:
             yield _EVERY_VALUE, members
@@ -131,18 +133,18 @@ class _Counting:
         for value, having in self._index.facet(self._by, block).items():
             own = members & having
             if own:
-                left ^= own
+                left &= ~own
                 yield value, own
         if left:
-            yield _NO_VALUE, left
+            yield ABSENT, left
 
     def _take_few(
         self, block: int, few: list[tuple[int, list[int]]], stretches: list[SpanPart]
     ) -> None:
         index = self._index
         outcomes = index.outcomes_of(block)
-        currencies = index.stored(Facet.CURRENCY, block) if self._currencies else {}
-        amounts = index.stored(Facet.AMOUNT, block) if self._currencies else {}
+        currencies = index.stored(Facet.CURRENCY, block) if self._money else {}
+        amounts = index.stored(Facet.AMOUNT, block) if self._money else {}
         for value, bits in few:
             paid = numbers_at(amounts, bits)
             for number, low, high in stretches:
@@ -159,7 +161,7 @@ class _Counting:
                         compress(paid[first:beyond], are_members(stored, bits[first:beyond]))
                     )
                     if own:
-                        self._sums[number, value, self._currencies[currency]] += sum(own)
+                        self._sums[number, value][currency] += sum(own)
 
     def _take_many(
         self, block: int, many: list[tuple[int, list[int]]], stretches: list[SpanPart]
@@ -169,7 +171,7 @@ class _Counting:
             _cut(index.members(facet, index.value(facet, name), block), stretches)
             for facet, name in OUTCOMES
         ]
-        amounts = self._slices(block, stretches) if self._currencies else []
+        amounts = self._slices(block, stretches) if self._money else []
         for place, (number, _, _) in enumerate(stretches):
             pieces = [(each, cut[place]) for each, cut in enumerate(sets, start=1) if cut[place]]
             for value, cut in many:
@@ -183,43 +185,44 @@ class _Counting:
                 for currency, own, bits in amounts:
                     paid = piece & own[place]
                     if paid:
-                        self._sums[number, value, currency] += sum(
+                        self._sums[number, value][currency] += sum(
                             (paid & having[place]).bit_count() << bit for bit, having in bits
                         )
 
     def _slices(
         self, block: int, stretches: list[SpanPart]
-    ) -> list[tuple[str, list[int], list[tuple[int, list[int]]]]]:
-        """For each currency, the spans' payments and, for each bit of the amount, the spans'
-        payments that have it.
-        """
+    ) -> list[tuple[int, list[int], list[tuple[int, list[int]]]]]:
+        """By currency its payments, and of all payments those whose amount has each bit."""
         bits = [
             (bit, _cut(having, stretches))
             for bit, having in self._index.facet(Facet.AMOUNT, block).items()
         ]
         return [
-            (self._currencies[value], _cut(having, stretches), bits)
+            (value, _cut(having, stretches), bits)
             for value, having in self._index.facet(Facet.CURRENCY, block).items()
         ]
 
     def totals(self) -> Totals:
-        """Return the counts by value, over all spans."""
-        totals: Totals = defaultdict(lambda: _NOTHING)
-        for (_, value), counts in self._counts.items():
-            totals[value] = [*map(add, totals[value], counts)]
-        return totals
+        """By value, over all spans."""
+        counted: defaultdict[int, list[int]] = defaultdict(_NOTHING.copy)
+        paid: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for (number, value), counts in self._counts.items():
+            counted[value] = [*map(add, counted[value], counts)]
+            paid[value].update(self._sums[number, value])
+        return {value: Total(counts, dict(paid[value])) for value, counts in counted.items()}
 
     def figures(self, asked: list[TimeSpan]) -> list[Figure]:
         if self._by is None:
             kept, names = [_EVERY_VALUE], {}
         else:
             totals = self.totals()
-            kept = sorted(totals, key=lambda value: (-totals[value][0], value))[:MOST_VALUES]
+            kept = sorted(totals, key=lambda value: (-totals[value].counts[0], value))
             names = {
                 value: str(value) if self._by is Facet.VERSION else name or "none"
                 for value, name in self._index.names(self._by).items()
             }
-            names |= {_NO_VALUE: "none"}
+            names |= {ABSENT: "none"}
+        currencies = self._index.names(Facet.CURRENCY) if self._money else {}
         return [
             Figure(
                 span.start,
@@ -227,13 +230,13 @@ class _Counting:
                 None if self._by is None else names.get(value, str(value)),
                 tally_of(self._counts.get((number, value), _NOTHING)),
                 {
-                    name: self._sums[number, value, name]
-                    for name in self._currencies.values()
-                    if (number, value, name) in self._sums
+                    name: self._sums[number, value][currency]
+                    for currency, name in currencies.items()
+                    if currency in self._sums[number, value]
                 },
             )
             for number, span in enumerate(asked)
-            for value in kept
+            for value in kept[:MOST_VALUES]
             if self._by is None or (number, value) in self._counts
         ]
 
@@ -247,16 +250,20 @@ def _cut(members: int, stretches: list[SpanPart]) -> list[int]:
 
 
 _NOTHING = [0] * (1 + len(OUTCOMES))
-_EVERY_VALUE = -1
-_NO_VALUE = -2
+_EVERY_VALUE = -2
 
 
 def money_of(index: AccountIndex, block: int, members: int) -> dict[str, int]:
     """Return the amounts of a block's payments by currency, in hundredths."""
     names = index.names(Facet.CURRENCY)
+    return {names[value]: amount for value, amount in sums_of(index, block, members).items()}
+
+
+def sums_of(index: AccountIndex, block: int, members: int) -> dict[int, int]:
+    """As `money_of`, the currencies as the index has them."""
     amounts = index.facet(Facet.AMOUNT, block)
     return {
-        names[value]: sum_of(amounts, members & having)
+        value: sum_of(amounts, members & having)
         for value, having in index.facet(Facet.CURRENCY, block).items()
         if members & having
     }

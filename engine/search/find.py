@@ -103,7 +103,15 @@ def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int)
 def count_matches(index: AccountIndex, wanted: Filter) -> int:
     """Count the payments that match the filter."""
     selection = Selection(index, wanted)
-    return sum(selection.members(block).bit_count() for block in selection.blocks())
+    return sum(_count(selection, block) for block in selection.blocks())
+
+
+def _count(selection: Selection, block: int) -> int:
+    """How many there are in a block."""
+    kept = selection.totals(block, None)
+    if kept is None:
+        return selection.members(block).bit_count()
+    return sum(total.counts[0] for total in kept.values())
 
 
 def find_in_index(index: AccountIndex, sequence: int) -> PaymentInShort | None:

@@ -16,8 +16,8 @@ from tollkeeper.engine.journal.side_file import create_file
 from tollkeeper.engine.journal.tail import Tail
 
 INDEX_FILE = "search.db"
-_VERSION = 7
-"""The version of the tables and their contents: an index of another version is made again."""
+_VERSION = 8
+"""Of the tables and of what is in them: an index of another version is made anew."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
 _PATIENCE_S = 30.0
@@ -43,7 +43,7 @@ CREATE TABLE labels (
 CREATE TABLE outcomes (piece INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE totals (
   account INTEGER NOT NULL, block INTEGER NOT NULL, facet INTEGER NOT NULL, value INTEGER NOT NULL,
-  counts BLOB NOT NULL, PRIMARY KEY (account, block, facet, value)
+  total BLOB NOT NULL, PRIMARY KEY (account, block, facet, value)
 ) WITHOUT ROWID;
 CREATE TABLE settled (
   account INTEGER NOT NULL, block INTEGER NOT NULL, paid BLOB NOT NULL, hits BLOB NOT NULL,

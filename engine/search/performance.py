@@ -12,12 +12,14 @@ from msgspec import Struct
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.search.blocks import (
     SHIFT,
+    SIZE,
     descending,
-    numbers_below,
     numbers_from,
     sliceable,
     stretch,
+    unpack,
 )
+from tollkeeper.engine.search.came_back import came_back
 from tollkeeper.engine.search.figures import money_of
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least
@@ -26,12 +28,10 @@ from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.settled import Hits, settled_hits
 from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_block
 from tollkeeper.engine.search.tally import Tally, Tallying
-from tollkeeper.engine.search.terms import NO_VALUE, Facet, entities_of, read_facts
+from tollkeeper.engine.search.terms import NO_VALUE, Facet
 
 MATURE = 45 * DAY
-"""A payment younger than this may still get a chargeback; most arrive within this time."""
-COME_BACK = 7 * DAY
-"""A refused customer who pays within this time counts as come back."""
+"""A payment younger than this may still get a chargeback: most arrive within it."""
 MOST_REFUSED = 100
 """How many refused payments, the newest, are checked for customers who came back."""
 _Z = 1.96
@@ -97,9 +97,7 @@ def performance(
     found: defaultdict[tuple[int, int], _Counting]
     found = defaultdict(lambda: _Counting(index, days, mature, deny_from))
     for block in selection.blocks():
-        kept = None
-        if _is_one(index, block, selection, days, mature):
-            kept = settled_hits(index, block)
+        kept = settled_hits(index, block) if selection.has_whole(block) else None
         if kept is not None:
             for hits in kept:
                 if hits.rule == index.value(Facet.RULE, rule):
@@ -128,18 +126,6 @@ def performance(
     ]
 
 
-def _is_one(
-    index: AccountIndex, block: int, selection: Selection, days: list[TimeSpan], mature: int
-) -> bool:
-    """Whether all payments of a block are selected, arrived on one day, and are either all mature
-    or all immature, so that its stored hits can be used.
-    """
-    payments = index.members(Facet.PAYMENT, 0, block)
-    asked = payments & numbers_from(block, selection.first) & numbers_below(block, selection.end)
-    young = payments & numbers_from(block, mature)
-    return asked == payments and young in (0, payments) and len([*spans_of_block(days, block)]) == 1
-
-
 class _Counting:
     """Counts one condition's hits, block after block, from the last block to the first."""
 
@@ -166,33 +152,39 @@ class _Counting:
         self.payments += hits.bit_count()
         self._tallying.add(block, hits)
         self._money.update(money_of(index, block, hits))
-        self._immature += (hits & numbers_from(block, self._mature)).bit_count()
         above = at_least(index.facet(Facet.SCORE, block), self._deny_from + 1, hits)
         self._by_score_too += above.bit_count()
+        self._add_by_time(block, hits)
+        self._add_refused(block, hits)
+
+    def _add_by_time(self, block: int, hits: int) -> None:
+        self._immature += (hits & numbers_from(block, self._mature)).bit_count()
         piece = sliceable(hits)
         for number, low, high in spans_of_block(self._days, block):
             self._trend[number] += stretch(piece, low, high).bit_count()
-        self._add_refused(block, hits)
 
     def add_settled(self, block: int, hits: Hits) -> None:
-        """Count a block's stored hits; `_is_one` holds for the block."""
+        """What is kept of a block that is asked for as a whole."""
         self.payments += hits.counts[0]
         self._tallying.add_counts(hits.counts)
         names = self._index.names(Facet.CURRENCY)
         self._money.update({names[currency]: paid for currency, paid in hits.money.items()})
-        payments = self._index.members(Facet.PAYMENT, 0, block)
-        are_young = payments & numbers_from(block, self._mature)
-        self._immature += hits.counts[0] if are_young else 0
         self._by_score_too += sum(
             payments for score, payments in hits.scores.items() if score >= self._deny_from
         )
-        ((number, _, _),) = spans_of_block(self._days, block)
-        self._trend[number] += hits.counts[0]
+        days, base = [*spans_of_block(self._days, block)], block << SHIFT
+        is_of_one_day = len(days) == 1 and not base < self._mature < base + SIZE
+        if is_of_one_day:
+            self._immature += hits.counts[0] if self._mature <= base else 0
+            self._trend[days[0][0]] += hits.counts[0]
         are_refused = hits.counts[_DENIED] and len(self._refused) < MOST_REFUSED
-        if self.last is None or are_refused:
-            own = self._hits(block, hits)
-            self.last = self.last or self._index.arrived((block << SHIFT) + own.bit_length() - 1)
-            self._add_refused(block, own)
+        if is_of_one_day and self.last is not None and not are_refused:
+            return
+        own = self._hits(block, hits)
+        if not is_of_one_day:
+            self._add_by_time(block, own)
+        self.last = self.last or self._index.arrived(base + own.bit_length() - 1)
+        self._add_refused(block, own)
 
     def _hits(self, block: int, hits: Hits) -> int:
         """Return the set of payments that the stored hits count."""
@@ -210,8 +202,8 @@ class _Counting:
     def performance(
         self, condition: str | None, version: int, last: int | None
     ) -> ConditionPerformance:
-        """Return the figures of all counted hits."""
-        counted = self._tallying.tally()
+        """Of all that was counted."""
+        counted, runs = self._tallying.tally(), self._index.runs_made()
         return ConditionPerformance(
             condition=condition,
             version=version,
@@ -221,7 +213,7 @@ class _Counting:
             immature=self._immature / self.payments if self.payments else None,
             came_back=CameBack(
                 len(self._refused),
-                sum(_succeeded_later(self._index, each) for each in self._refused),
+                sum(came_back(self._index, each, runs) for each in self._refused),
             ),
             by_score_too=self._by_score_too,
             last=last,
@@ -253,28 +245,12 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int | None:
-    """Return the time (µs) of the last hit of all time."""
-    for block in index.blocks(0, index.last + 1):
-        members = index.members(Facet.CONDITION, condition, block)
+    """The last hit ever."""
+    stored = index.stored_in(Facet.CONDITION, condition, index.blocks(0, index.last + 1))
+    for block in sorted(stored, reverse=True):
+        members = unpack(stored[block])
         members &= index.members(Facet.RULE, index.value(Facet.RULE, rule), block)
         members &= index.members(Facet.VERSION, version, block)
         if members:
             return index.arrived((block << SHIFT) + members.bit_length() - 1)
     return None
-
-
-def _succeeded_later(index: AccountIndex, sequence: int) -> bool:
-    known = index.tail.known(sequence, index.last)
-    if known is None:
-        return False
-    beyond = min(index.sequence_at(known.arrived + COME_BACK, 0), index.last + 1)
-    blocks = index.blocks(sequence + 1, beyond)
-    paid = index.value(Facet.STATUS, "succeeded")
-    for facet, text in entities_of(read_facts(known)):
-        if facet not in (Facet.CARD, Facet.USER):
-            continue
-        for block, members in index.members_in(facet, index.value(facet, text), blocks).items():
-            later = members & numbers_from(block, sequence + 1) & numbers_below(block, beyond)
-            if later & index.members(Facet.STATUS, paid, block):
-                return True
-    return False

@@ -13,6 +13,7 @@ from operator import or_
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.source import JournalSource, folder_of
@@ -43,10 +44,25 @@ _LAST = 2**63 - 1
 _OF = "account = ? AND facet = ? AND block = ?"
 
 
-Totals: TypeAlias = dict[int, OutcomeCounts]
-"""For each value of a facet, the outcomes of the payments that have it."""
+class Total(Struct, frozen=True, array_like=True, gc=False):
+    """What became of some payments of a block, and what they amount to by currency, in hundredths."""
 
-_decode_counts = msgspec.msgpack.Decoder(OutcomeCounts).decode
+    counts: OutcomeCounts
+    money: Mapping[int, int]
+
+
+Totals: TypeAlias = dict[int, Total]
+"""Of the payments that have each value of a facet."""
+
+ABSENT = -1
+"""Stands for the value of a facet that payments without any have."""
+TOTALLED = (
+    *(Facet.ACTION, Facet.STATUS, Facet.LABEL, Facet.LABELLED, Facet.RULE, Facet.CONDITION),
+    *(Facet.VERSION, Facet.MERCHANT, Facet.CURRENCY),
+)
+"""The facets of which totals are kept for every value, and for payments without any."""
+
+_decode_total = msgspec.msgpack.Decoder(Total).decode
 
 
 class AccountIndex:
@@ -58,6 +74,7 @@ class AccountIndex:
         self.account = account
         followed = index_file.read_index_place(connection)
         self.last = followed.sequence
+        self._arrived = followed.arrived
         self.hashes = Hashes(followed.key)
         self._names: dict[Facet, dict[int, str]] = {}
         # The facets of the block that was read last are cached: most questions go block by block.
@@ -140,21 +157,19 @@ class AccountIndex:
     def totals(self, facet: Facet, block: int) -> Totals:
         """Return a block's stored totals by value of a facet; empty if nothing is stored."""
         rows = self.connection.execute(
-            "SELECT value, counts FROM totals WHERE account = ? AND block = ? AND facet = ?",
+            "SELECT value, total FROM totals WHERE account = ? AND block = ? AND facet = ?",
             (self.account, block, facet),
         )
-        return {value: _decode_counts(counts) for value, counts in rows.fetchall()}
+        return {value: _decode_total(total) for value, total in rows.fetchall()}
 
-    def totals_in(
-        self, facet: Facet, value: int, blocks: Sequence[int]
-    ) -> dict[int, OutcomeCounts]:
-        """Return a term's stored totals, for each of these blocks that has any."""
+    def totals_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, Total]:
+        """What is kept of the payments of several blocks that have a term, by the blocks."""
         rows = self.connection.execute(
-            "SELECT block, counts FROM totals WHERE account = ? AND facet = ? AND value = ?"
+            "SELECT block, total FROM totals WHERE account = ? AND facet = ? AND value = ?"
             " AND block IN (SELECT value FROM json_each(?))",
             (self.account, facet, value, json.dumps(blocks)),
         )
-        return {block: _decode_counts(counts) for block, counts in rows.fetchall()}
+        return {block: _decode_total(total) for block, total in rows.fetchall()}
 
     def runs_made(self) -> dict[int, int]:
         """Return each run with the highest value up to which it is made."""
@@ -200,7 +215,10 @@ class AccountIndex:
         """Return the first sequence number that arrived at a time (µs) or later."""
         if time is None:
             return otherwise
-        return self.tail.sequence_at(time) if time % MINUTE else self._of_minute(time // MINUTE)
+        if time % MINUTE == 0:
+            return self._of_minute(time // MINUTE)
+        # Arrivals grow with sequence numbers: none that is in the index came after the last.
+        return self.last + 1 if 0 < self._arrived < time else self.tail.sequence_at(time)
 
     def _of_minute(self, minute: int) -> int:
         row = self.connection.execute(
@@ -282,6 +300,7 @@ class Selection:
         self._wanted = wanted
         named = _payments_named(index, wanted)
         self._named = None if named is None else by_block(named)
+        self._kept_by = self._find_kept_by()
 
     def blocks(self) -> list[int]:
         """Return the blocks that may have matching payments, last first."""
@@ -289,6 +308,45 @@ class Selection:
         if self._named is None:
             return found
         return [block for block in found if block in self._named]
+
+    def totals(self, block: int, by: Facet | None) -> Totals | None:
+        """What is kept of those of a block, by the values of a facet or any by which they are told
+        apart; None where they have to be counted."""
+        if self._kept_by is None:
+            return None
+        facet, values = self._kept_by
+        if by not in (None, facet) and values is not None:
+            return None
+        if not self.has_whole(block):
+            return None
+        kept = self._index.totals(facet if by is None else by, block)
+        if not kept or values is None:
+            return kept or None
+        return {value: total for value, total in kept.items() if value in values}
+
+    def has_whole(self, block: int) -> bool:
+        """Whether the time holds all payments of a block."""
+        low, high = block << SHIFT, (block + 1) << SHIFT
+        if self.first <= low and high <= self.end:
+            return True
+        payments = self._index.members(Facet.PAYMENT, 0, block)
+        within = numbers_from(block, self.first) & numbers_below(block, self.end)
+        return payments & within == payments
+
+    def _find_kept_by(self) -> tuple[Facet, frozenset[int] | None] | None:
+        """The facet that totals tell the payments by, and of which values, None for all; None where
+        no totals tell."""
+        if self._named is not None or self._wanted.scored or len(self._either) > 1:
+            return None
+        if not self._either:
+            return Facet.ACTION, None
+        (terms,) = self._either
+        facet = terms[0][0]
+        # What several sources say of a payment may be true at once.
+        sources = {str(text).partition(":")[0] for _, text in self._wanted.terms[0]}
+        if facet not in TOTALLED or (facet is Facet.LABELLED and len(sources) > 1):
+            return None
+        return facet, frozenset(value for _, value in terms)
 
     def members(self, block: int) -> int:
         """Return a block's matching payments."""
@@ -313,18 +371,14 @@ class Selection:
     def _facet_value(self, term: Term) -> tuple[Facet, int]:
         facet, text = term
         if facet is Facet.LABEL and text == NO_VALUE:
-            return facet, UNLABELLED
+            return facet, ABSENT
         return facet, self._index.value(facet, text)
 
     def _having(self, facet: Facet, value: int, block: int) -> int:
-        if facet is Facet.LABEL and value == UNLABELLED:
+        if facet is Facet.LABEL and value == ABSENT:
             labelled = reduce(or_, self._index.facet(facet, block).values(), 0)
             return self._index.members(Facet.PAYMENT, 0, block) & ~labelled
         return self._index.members(facet, value, block)
-
-
-UNLABELLED = -1
-"""Stands for the label of payments without one."""
 
 
 def _payments_named(index: AccountIndex, wanted: Filter) -> Sequence[int] | None:

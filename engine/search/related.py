@@ -26,6 +26,7 @@ from tollkeeper.engine.search.runs import (
     entries_from,
     entry_outcomes,
     runs_for,
+    runs_within,
     sequence_of,
 )
 from tollkeeper.engine.search.tally import Tally, Tallying
@@ -58,7 +59,7 @@ def find_related(
         return None
     begin = index.sequence_at(since, 0)
     within = range(block_of(begin), block_of(index.last) + 1)
-    made = _runs_within(index.runs_made(), within)
+    made = runs_within(index.runs_made(), within)
     seen = _of_merchants(index, merchants, index.blocks(begin, index.last + 1))
     shared = [
         _Shared(index, begin, seen, facet, value) for facet, value in entities_of(read_facts(known))
@@ -76,15 +77,6 @@ def find_related(
     arrived = cache(index.arrived)
     found = (each.related(arrived) for each in shared)
     return [each for each in found if each is not None]
-
-
-def _runs_within(made: Mapping[int, int], within: range) -> dict[int, int]:
-    """Return the runs that cover any of these blocks."""
-    return {
-        run: through
-        for run, through in made.items()
-        if blocks_of(run).start < within.stop and blocks_of(run).stop > within.start
-    }
 
 
 def _of_merchants(
@@ -176,7 +168,7 @@ class _Shared:
         totals = self._index.totals_in(self._facet, self._value, whole)
         inner = set(sorted(totals)[1:-1])
         for block in inner:
-            self._tallying.add_counts(totals[block])
+            self._tallying.add_counts(totals[block].counts)
         return [block for block in blocks if block not in inner]
 
     def add(self, block: int) -> None:

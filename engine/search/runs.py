@@ -82,6 +82,15 @@ def runs_for(made: Mapping[int, int], value: int) -> tuple[list[int], list[int]]
     return telling, left
 
 
+def runs_within(made: Mapping[int, int], blocks: range) -> dict[int, int]:
+    """Those of the runs that are of any of these blocks."""
+    return {
+        run: through
+        for run, through in made.items()
+        if blocks_of(run).start < blocks.stop and blocks_of(run).stop > blocks.start
+    }
+
+
 def entries_from(run: int, entries: bytes, begin: int) -> array[int]:
     """Return a run's entries from sequence number `begin` on."""
     found = array("I", entries)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tollkeeper.engine.search.blocks import are_members, descending
 from tollkeeper.engine.search.numbers_by_bits import by_number, sum_of
 from tollkeeper.engine.search.outcomes import OutcomeCounts
-from tollkeeper.engine.search.reading import UNLABELLED, AccountIndex
+from tollkeeper.engine.search.reading import ABSENT, AccountIndex
 from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import Facet
 
@@ -43,7 +43,7 @@ class Hits(Struct, frozen=True, array_like=True):
 
 
 PaidByLabel = dict[int, list[Paid]]
-"""Payments by label; `UNLABELLED` for those without."""
+"""By label; `ABSENT` stands for none."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_paid = msgspec.msgpack.Decoder(PaidByLabel).decode
@@ -57,7 +57,7 @@ def keep_settled(index: AccountIndex, block: int) -> None:
     for label, having in index.facet(Facet.LABEL, block).items():
         paid[label] = [*count_paid(index, block, payments & having)]
         left &= ~having
-    paid[UNLABELLED] = [*count_paid(index, block, left)]
+    paid[ABSENT] = [*count_paid(index, block, left)]
     index.connection.execute(
         "INSERT OR REPLACE INTO settled VALUES (?, ?, ?, ?)",
         (index.account, block, _encode(paid), _encode([*_count_hits(index, block, payments)])),

@@ -16,7 +16,7 @@ from tollkeeper.engine.registry.settings import BASIS_POINTS
 from tollkeeper.engine.search.blocks import numbers_from
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.performance import MATURE
-from tollkeeper.engine.search.reading import UNLABELLED, AccountIndex, Selection
+from tollkeeper.engine.search.reading import ABSENT, AccountIndex, Selection
 from tollkeeper.engine.search.scores import by_score
 from tollkeeper.engine.search.settled import Paid, count_paid, settled_paid
 from tollkeeper.engine.search.terms import Facet
@@ -100,8 +100,8 @@ def _paid_apart(
         kept.get(index.value(Facet.LABEL, name), []) for name in ("fraud", "legitimate")
     )
     if not young:
-        return [*legitimate, *kept[UNLABELLED]], fraud, []
-    unlabelled = [(each.score, each.payments) for each in kept[UNLABELLED]]
+        return [*legitimate, *kept[ABSENT]], fraud, []
+    unlabelled = [(each.score, each.payments) for each in kept[ABSENT]]
     return legitimate, fraud, [(score, of) for score, of in unlabelled if score is not None]
 
 

@@ -1,5 +1,5 @@
-"""Stored totals of a block: number and outcomes of the payments for each value of a dimension, and
-for each entity that very many of them share.
+"""Totals of blocks: by each value of a dimension, by what each source of labels said, and of an entity
+that very many payments share, how many payments there are, what became of them and what they amount to.
 
 They are stored for blocks that no longer change, so that figures over many blocks are added up, not
 counted.
@@ -16,8 +16,8 @@ from itertools import chain
 import msgspec
 
 from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, unpack
-from tollkeeper.engine.search.figures import count_block
-from tollkeeper.engine.search.reading import AccountIndex, Totals
+from tollkeeper.engine.search.figures import count_block, sums_of
+from tollkeeper.engine.search.reading import AccountIndex, Total, Totals
 from tollkeeper.engine.search.settled import keep_settled
 from tollkeeper.engine.search.tally import count_set
 from tollkeeper.engine.search.terms import ENTITIES, Facet
@@ -55,9 +55,9 @@ def keep_totals(index: AccountIndex, block: int) -> None:
         index.connection.executemany(
             "INSERT INTO totals VALUES (?, ?, ?, ?, ?)",
             [
-                (*of, facet, value, _encode(counts))
+                (*of, facet, value, _encode(total))
                 for facet, totals in chain(count_block(index, block), _shared_by_many(index, block))
-                for value, counts in totals.items()
+                for value, total in totals.items()
             ],
         )
         keep_settled(index, block)
@@ -70,7 +70,11 @@ def _shared_by_many(index: AccountIndex, block: int) -> Iterator[tuple[Facet, To
         shared = index.connection.execute(
             _SHARED, (index.account, facet, block, MOST_LISTED_BYTES)
         ).fetchall()
-        yield facet, {value: count_set(index, block, unpack(members)) for value, members in shared}
+        yield facet, {value: _total(index, block, unpack(members)) for value, members in shared}
+
+
+def _total(index: AccountIndex, block: int, members: int) -> Total:
+    return Total(count_set(index, block, members), sums_of(index, block, members))
 
 
 _SHARED = (

@@ -71,6 +71,7 @@ members = st.sampled_from(
         "label:unsure",
         "label:none",
         "labelled:review:fraud",
+        "labelled:review:legitimate",
         "labelled:chargeback:unsure",
         "merchant:m",
         "merchant:other",
@@ -174,7 +175,10 @@ def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: l
         assert_bands(index, shop, payments, text)
     for payment in payments:
         assert_related(index, payments, payment)
-    assert_performance(index, shop, payments)
+    # Also as if half of the payments were old enough for a label to have come.
+    middle = payments[len(payments) // 2].arrived if payments else shop.now
+    for until in (shop.now + 1, middle + MATURE):
+        assert_performance(index, shop, payments, until)
     assert_movers(index, shop, payments)
 
 
@@ -191,11 +195,12 @@ def assert_figures(index: AccountIndex, shop: Shop, payments: list[Plain], text:
             assert figure.tally == tally_of(own), (text, every)
             assert figure.money == ({"BRL": money_of(own)} if own else {})
     for by in ("action", "status", "label", "rule", "condition", "version", "merchant"):
-        split = figures(index, wanted, since, until, None, "UTC", by, False)  # type: ignore[arg-type]
+        split = figures(index, wanted, since, until, None, "UTC", by, True)  # type: ignore[arg-type]
         assert sum(figure.tally.payments for figure in split) == len(meant)
         for figure in split:
             own = [each for each in meant if by_value(each, by) == figure.by]
             assert figure.tally == tally_of(own), (text, by, figure.by)
+            assert figure.money == {"BRL": money_of(own)}
 
 
 def by_value(payment: Plain, by: str) -> str | None:
@@ -278,8 +283,8 @@ def assert_cheapest(bands: list[ScoreBand]) -> None:
         assert tried.cost[currency] >= best - 1
 
 
-def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:
-    since, until = shop.now - 9 * DAY, shop.now + 1
+def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain], until: int) -> None:
+    since = shop.now - 9 * DAY
     found = performance(index, NAME, ((1, "often"), (1, "small")), since, until, 2, "UTC")
     ever = [each for each in payments if each.decision.rule is not None]
     ruled = [each for each in ever if since <= each.arrived < until]
@@ -292,7 +297,8 @@ def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain]) -
         assert each.last == (met[-1].arrived if met else None)
         assert sum(each.trend) == len(own)
         assert each.by_score_too == sum((one.decision.score or 0) >= 2 for one in own)
-        assert each.immature == (1.0 if own else None)
+        young = sum(one.arrived >= until - MATURE for one in own)
+        assert each.immature == (young / len(own) if own else None)
         sure = [one.label for one in own if one.label in ("fraud", "legitimate")]
         assert (each.precision.labelled, each.precision.fraud) == (len(sure), sure.count("fraud"))
         denied = [one for one in own if answered_action(one.decision) == "deny"]

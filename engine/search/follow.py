@@ -92,7 +92,7 @@ class Follower:
         """Raises `sqlite3.Error` for a folder or an index that can't be used."""
         self._tail = Tail(source)
         self._hashes: Hashes | None = None
-        folder = folder_of(source)
+        folder = self._folder = folder_of(source)
         try:
             self._open(folder)
         except sqlite3.DatabaseError as error:
@@ -101,10 +101,15 @@ class Follower:
             # The index is damaged. It is derived from the journal, so it is made again.
             index_file.remove_index(folder)
             self._open(folder)
+        self._made = index_file.inode_of(folder)
 
     def close(self) -> None:
         self._index.close()
         self._tail.close()
+
+    def is_there(self) -> bool:
+        """Whether the folder still has the file that is written, and no other in its place."""
+        return index_file.inode_of(self._folder) == self._made
 
     def catch_up(self) -> None:
         """Index everything in the journal."""

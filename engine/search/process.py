@@ -1,8 +1,8 @@
 """The process that keeps the index of a data folder: `python -m … FOLDER`.
 
-It follows the journal and answers questions at a low priority, so that payments are not slowed. An
-index that is far behind is left to another process, at idle priority. It ends when its standard
-input is closed, which happens when the service ends.
+It follows the journal and answers questions at a low priority, so that neither takes the time of a
+payment; an index that is far behind is left to a process of its own. It ends when its standard input
+does, as the service's end leaves it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ start of this one, so that an index page is written once for many entries.
 """
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
+"""Of the threads that follow and answer: on Linux each thread has its own. The one that waits for the
+process of a backlog keeps the service's, as nobody gets back what was given up."""
 
 _decode = msgspec.msgpack.Decoder(IndexQuestion).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -46,7 +48,6 @@ _encode = msgspec.msgpack.Encoder().encode
 def main(source: JournalSource) -> None:
     """Serve until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(_NICENESS)
     spare_collector()
     # Creates an empty index if there is none, so that questions can be answered at once.
     Follower(source).close()
@@ -60,7 +61,7 @@ def main(source: JournalSource) -> None:
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
             sys.stdout.buffer.flush()
 
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with _niced_threads(_AT_ONCE) as threads:
         while (asked := _read(sys.stdin.buffer)) is not None:
             threads.submit(answer, asked)
     # Exiting while the following thread is within a transaction is safe: SQLite rolls it back.
@@ -70,26 +71,36 @@ def main(source: JournalSource) -> None:
 def follow(source: JournalSource) -> None:
     """Follow the journal for ever. A failure is reported once, until its text changes."""
     said = ""
-    while True:
-        try:
-            with closing(Follower(source)) as follower:
-                taken = follower.step()
-                said = ""
-                if taken < TAKEN_AT_ONCE:
-                    _follow_until_behind(follower)
-            index_backlog(source)
-        except (sqlite3.Error, OSError, JournalError) as error:
-            if said != (said := str(error)):
-                sys.stderr.write(f"the index can't follow the journal: {error}\n")
-            time.sleep(_AFTER_FAILURE_S)
+
+    def follow_until_behind() -> None:
+        nonlocal said
+        with closing(Follower(source)) as follower:
+            taken = follower.step()
+            said = ""
+            if taken < TAKEN_AT_ONCE:
+                _follow_until_behind(follower)
+
+    with _niced_threads(1) as niced:
+        while True:
+            try:
+                niced.submit(follow_until_behind).result()
+                index_backlog(source)
+            except (sqlite3.Error, OSError, JournalError) as error:
+                if said != (said := str(error)):
+                    sys.stderr.write(f"the index can't follow the journal: {error}\n")
+                time.sleep(_AFTER_FAILURE_S)
+
+
+def _niced_threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, initializer=os.nice, initargs=(_NICENESS,))
 
 
 def _follow_until_behind(follower: Follower) -> None:
-    """Index new entries, until a step could not take in all of them."""
+    """Takes in what comes, until a step could not take in all of it, or the file is gone."""
     while True:
         began = time.monotonic()
         taken = follower.step()
-        if taken >= TAKEN_AT_ONCE:
+        if taken >= TAKEN_AT_ONCE or not follower.is_there():
             return
         # One unit of work per step: new entries wait meanwhile.
         follower.keep_totals() or follower.extend_run()

@@ -19,7 +19,7 @@ import pytest
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search import index_file, process, reading
+from tollkeeper.engine.search import backlog, index_file, process, reading
 from tollkeeper.engine.search.asking import IndexQuestion, SearchHere, SearchProcess, searching
 from tollkeeper.engine.search.backlog import index_backlog, yield_processor
 from tollkeeper.engine.search.filters import read_filter, read_members
@@ -68,6 +68,16 @@ async def test_what_is_on_disk_is_found_soon(shop: Shop) -> None:
         wanted = read_filter([("id", "p-3")], shop.now)
         page, _ = await search.ask(shop.account, FindPayments(wanted, None, 10), FoundPage)
         assert [each.id for each in page.payments] == ["p-3"]
+
+
+async def test_an_index_that_is_deleted_is_made_again(shop: Shop) -> None:
+    await pay(shop, "p-0", bare())
+    async with searching(shop.engine.folder) as search:
+        await count_until(search, shop, "", 1)
+        for number in (1, 2):
+            index_file.remove_index(shop.engine.folder)
+            await pay(shop, f"p-{number}", bare())
+            await count_until(search, shop, "", number + 1)
 
 
 async def test_a_killed_process_is_started_again(shop: Shop) -> None:
@@ -125,14 +135,50 @@ async def test_following_leaves_to_that_process_what_one_step_can_not_take_in(
 
 
 def test_a_process_that_catches_up_lets_every_other_go_first() -> None:
-    asked = f"""
-import os
-from {yield_processor.__module__} import yield_processor
-yield_processor()
-print(os.nice(0), os.sched_getscheduler(0) == os.SCHED_IDLE)
+    told = "import sys; sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", told], stdin=subprocess.PIPE) as yielding:
+        yield_processor(yielding.pid)
+        assert os.getpriority(os.PRIO_PROCESS, yielding.pid) == 19
+        assert os.sched_getscheduler(yielding.pid) == os.SCHED_IDLE
+
+
+async def test_where_that_process_brings_nothing_another_takes_its_place_for_a_while(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # None can begin within that time.
+    monkeypatch.setattr(backlog, "_PATIENCE_S", 0)
+    await pay(shop, "p-0", bare())
+    await shop.engine.journal.flush()
+    await asyncio.to_thread(index_backlog, shop.engine.folder)
+    with open_index(shop.engine.folder, shop.account) as index:
+        assert count_matches(index, read_filter([], shop.now)) == 1
+
+
+BESIDE_BUSY_LOOPS = """
+import os, subprocess, sys
+from pathlib import Path
+from tollkeeper.engine.search import backlog
+
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+try:
+    backlog._PATIENCE_S = 0.5
+    backlog.index_backlog(Path(sys.argv[1]))
+finally:
+    for each in busy:
+        each.kill()
 """
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["19", "True"]
+
+
+async def test_an_index_gets_on_beside_others_who_want_all_of_the_processor(shop: Shop) -> None:
+    for number in range(3):
+        await pay(shop, f"p-{number}", bare())
+    await shop.engine.journal.flush()
+    command = [sys.executable, "-c", BESIDE_BUSY_LOOPS, str(shop.engine.folder)]
+    ended = await asyncio.to_thread(subprocess.run, command)
+    assert ended.returncode == 0
+    with open_index(shop.engine.folder, shop.account) as index:
+        assert count_matches(index, read_filter([], shop.now)) == 3
 
 
 async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,11 @@ RULE = """rule web_checkout "What the stored payments were decided by"
   condition card_again "Smaller amounts" when score >= 0.7 and amount < 5 then deny
   condition night "A likely bot by night" when score >= 0.4 and hour(timestamp) between 1 and 4 then deny
 """
-"""It counts nothing, because the stored decisions contain no counts."""
+SCORECARD = """scorecard bot_behaviour
+  baseline 0.02
+  signal night adds 1.0 when hour(timestamp) between 1 and 4
+"""
+"""As the rule it counts nothing: the stored decisions hold no counts, and a start reads none."""
 PEOPLE = 5
 EACH_S = 5
 """The interval at which each person reads a page."""
@@ -86,9 +90,8 @@ def main() -> None:
 
 
 def furnish(folder: Path, payments: int) -> str:
-    """Make about so many payments of 30 days, their index, and a rule that decided them; return a
-    key.
-    """
+    """About so many payments of 30 days, their index, a rule that they were decided by and a
+    scorecard; a key."""
     kept = folder / KEY
     if kept.exists():
         return kept.read_text()
@@ -98,9 +101,10 @@ def furnish(folder: Path, payments: int) -> str:
         while follower.keep_totals() or follower.extend_run():
             pass
     key = new_key(folder, "admin")
-    text = folder / "web_checkout.rule"
-    text.write_text(RULE)
-    toll(folder, "publish", str(text), "--account", ACCOUNT)
+    for name, text in (("web_checkout", RULE), ("bot_behaviour", SCORECARD)):
+        file = folder / f"{name}.rule"
+        file.write_text(text)
+        toll(folder, "publish", str(file), "--account", ACCOUNT)
     kept.write_text(key)
     return key
 

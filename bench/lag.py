@@ -3,15 +3,19 @@
     python -m tollkeeper.bench.lag [--payments 1500000] [--seconds 8] [--rate 400] [--later 2000]
 
 A service starts with payments in its journal that its index lacks. While others come at a steady
-rate, the index's processes are alternately stopped and allowed to catch up. Once everything is
-indexed, the index's lag is queried repeatedly while `--later` payments a second come, or as many as
-the machine can process.
+pace, the index's processes are stopped, or let on to catch up, in turns that change places. Then as many
+processes as there are processors want all of them for `BUSY_S`, and what the index takes in is counted.
+Once all is taken in, the index is asked again and again how far it is behind, while `--later` payments
+a second come, or as many as the machine carries.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -35,6 +39,7 @@ TURNS = 6
 EACH_S = 0.05
 """The interval at which the index's lag is queried."""
 CONNECTIONS = 32
+BUSY_S = 60
 
 
 def main() -> None:
@@ -61,6 +66,9 @@ def main() -> None:
                     turns.take(server, index, asked.rate, asked.seconds)
             lacking = count_lacking(folder)
             tell_index(index, signal.SIGCONT)
+            with busy_loops() as loops:
+                sleep(BUSY_S)
+            taken = (lacking - count_lacking(folder)) / BUSY_S
             while count_lacking(folder):
                 sleep(EACH_S)
             with lags(server) as found:
@@ -78,6 +86,11 @@ def main() -> None:
         "p99 of payments while it catches up, × that of the turn beside it",
         ["lowest", "median", "highest"],
         [[min(ratios), median(ratios), max(ratios)]],
+    )
+    show(
+        f"Beside {loops} processes that want all of the processors for {BUSY_S} s",
+        ["", "entries a second"],
+        [["taken in", taken]],
     )
     behind = quantiles(found, n=100)
     show(
@@ -133,6 +146,19 @@ def lag(server: Server) -> int:
     answer.raise_for_status()
     found: int = answer.json()["lag_ms"]
     return found
+
+
+@contextmanager
+def busy_loops() -> Iterator[int]:
+    """As many processes as there are processors, each of which wants all of one; how many."""
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)]
+    try:
+        yield len(loops)
+    finally:
+        for each in loops:
+            each.kill()
+            each.wait()
 
 
 @contextmanager

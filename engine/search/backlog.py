@@ -110,7 +110,9 @@ def main(source: JournalSource) -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     with closing(Follower(source)) as follower:
         while follower.step() >= TAKEN_AT_ONCE:
-            os.write(_STANDARD_OUTPUT, b".")
+            # Whoever waits may be gone, which standard input tells.
+            with suppress(BrokenPipeError):
+                os.write(_STANDARD_OUTPUT, b".")
 
 
 def _end_with_input() -> None:

@@ -12,7 +12,7 @@ from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import limit as most_of
 from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.search import FoundPayment, LagMs, found_view, lag_ms
+from tollkeeper.api.http.search import FoundPayment, LagMs, SortBy, found_view, lag_ms, read_sort
 from tollkeeper.api.http.tags import LABELS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.registry.claims import CLAIM_LASTS
@@ -39,13 +39,8 @@ class ClaimList(Struct, frozen=True):
     "/v1/claims",
     "claim_payments",
     tag=LABELS,
-    summary="Reserve payments for review",
-    doc=(
-        "The newest that the search finds and nobody else has reserved, for 15 minutes; "
-        "those reserved by you are included and renewed. With `label=none`, payments that "
-        "were labelled meanwhile are not found again. Reservations are kept in memory: a "
-        "restart of the service ends them."
-    ),
+    summary="Take payments to judge",
+    doc="The first that the search finds and nobody else is judging, for 15 minutes; those that are yours already among them, anew. With `label=none` those that were judged meanwhile are not found again. Claims are kept in memory: after a start of the service there are none.",
     scope="personal:read",
     of_merchants=True,
     answers={200: Answer("The payments are reserved.")},
@@ -55,14 +50,15 @@ class ClaimList(Struct, frozen=True):
 async def claim_payments(
     request: Request,
     wanted: Filter,
+    sort: SortBy = None,
     limit: Annotated[str | None, most_of(usual=_AT_ONCE)] = None,
 ) -> ClaimList:
     engine, key = request.engine, request.key
     most, now = _AT_ONCE if limit is None else read_limit(limit), request.engine.clock()
     taken: list[FoundPayment] = []
-    cursor, lag = None, 0
+    cursor, lag, order = None, 0, read_sort(sort)
     for _ in range(_PAGES):
-        question = FindPayments(wanted, cursor, _PAGE)
+        question = FindPayments(wanted, cursor, _PAGE, order)
         page, lag = await request.search.ask(key.account, question, FoundPage)
         for payment in page.payments:
             if len(taken) < most and engine.claims.take(key.account, payment.id, key.id, now):

@@ -26,10 +26,13 @@ def read_place(request: Exchange, name: str, text: str | None) -> int | None:
 
 
 def show_place(request: Exchange, cursor: int | None) -> str | None:
-    """Write a cursor as `read_place` reads it; None after the last page."""
-    if cursor is None:
-        return None
-    return request.engine.folder_key.name_of(NameUse.CURSOR, request.key.account, Spot(cursor))
+    """A cursor in the form that `read_place` takes, None after the last page."""
+    return None if cursor is None else name_place(request, cursor)
+
+
+def name_place(request: Exchange, sequence: int) -> str:
+    """A place in the journal in the form that `read_place` takes."""
+    return request.engine.folder_key.name_of(NameUse.CURSOR, request.key.account, Spot(sequence))
 
 
 def read_limit(text: str | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias, get_args
 
 from msgspec import Meta, Struct
 
@@ -17,19 +17,35 @@ from tollkeeper.api.http.parameters import (
     NextCursor,
     Since,
     path_parameter,
+    query_parameter,
 )
-from tollkeeper.api.http.queries import read_limit, read_place, read_since, show_place
+from tollkeeper.api.http.queries import (
+    name_place,
+    read_choice,
+    read_limit,
+    read_place,
+    read_since,
+    show_place,
+)
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.labels.label import Verdict
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import FoundPage, PaymentInShort
+from tollkeeper.engine.search.find import FoundPage, PaymentInShort, Sort
 from tollkeeper.engine.search.questions import CountPayments, FindPayments, FindRelated
 from tollkeeper.engine.search.related import RelatedPayments
 from tollkeeper.engine.search.tally import Tally
 
+SortBy: TypeAlias = Annotated[
+    str | None,
+    query_parameter(
+        "Which payments come first; the newest when left out.",
+        {"type": "string", "enum": [*get_args(Sort)]},
+        "oldest",
+    ),
+]
 LagMs = Annotated[
     int,
     Meta(
@@ -78,8 +94,13 @@ class FoundPayment(Struct, frozen=True):
 
 
 class PaymentPage(Struct, frozen=True):
+    """`place` is up to where payments were looked at: the stream of decisions goes on from there when
+    it is sent as `Last-Event-ID`.
+    """
+
     payments: list[FoundPayment]
     cursor: NextCursor
+    place: str
     lag_ms: LagMs
 
 
@@ -119,14 +140,11 @@ class RelatedAnswer(Struct, frozen=True):
     "/v1/payments",
     "find_payments",
     tag=PAYMENTS,
-    summary="Find payments, newest first",
-    doc=(
-        "A payment must match every parameter; of one that is given several times, any "
-        "value matches. Entities (card, BIN, device, address, user, e-mail, order, id) "
-        "match exactly, an id also by its beginning.\n\n"
-        "The payments come from an index that follows the journal; `lag_ms` says how far "
-        "behind it is."
-    ),
+    summary="Find payments",
+    doc="""Every parameter narrows what is found; of one that is given several times, any value will do. Entities (card, BIN, device, address, user, e-mail, order, id) match exactly, an id also by its beginning.
+
+The payments come from an index that follows the journal; `lag_ms` says how far it is behind.
+""",
     scope="personal:read",
     of_merchants=True,
     answers={200: Answer("A page.")},
@@ -134,12 +152,22 @@ class RelatedAnswer(Struct, frozen=True):
 )
 @with_filter
 async def find_payments(
-    request: Request, wanted: Filter, cursor: Cursor = None, limit: Limit = None
+    request: Request,
+    wanted: Filter,
+    sort: SortBy = None,
+    cursor: Cursor = None,
+    limit: Limit = None,
 ) -> PaymentPage:
-    question = FindPayments(wanted, read_place(request, "cursor", cursor), read_limit(limit))
+    question = FindPayments(
+        wanted, read_place(request, "cursor", cursor), read_limit(limit), read_sort(sort)
+    )
     page, lag = await request.search.ask(request.key.account, question, FoundPage)
-    payments = [found_view(payment) for payment in page.payments]
-    return PaymentPage(payments, show_place(request, page.cursor), lag_ms(lag))
+    return PaymentPage(
+        payments=[found_view(payment) for payment in page.payments],
+        cursor=show_place(request, page.cursor),
+        place=name_place(request, page.last),
+        lag_ms=lag_ms(lag),
+    )
 
 
 @operation(
@@ -203,6 +231,11 @@ async def find_related(
 
 
 ROUTES = (find_payments, count_payments, find_related)
+
+
+def read_sort(text: str | None) -> Sort:
+    """Which payments come first. Raises `Problem` 422."""
+    return read_choice("sort", text, get_args(Sort)) or "newest"  # type: ignore[return-value]
 
 
 def lag_ms(lag: int) -> int:

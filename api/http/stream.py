@@ -19,7 +19,7 @@ from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.limits import MOST_STREAMS
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import query_parameter, whole
-from tollkeeper.api.http.queries import read_count, read_place, show_place
+from tollkeeper.api.http.queries import name_place, read_count, read_place
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import found_view
 from tollkeeper.api.http.tags import PAYMENTS
@@ -45,14 +45,8 @@ _encode = msgspec.json.Encoder().encode
     "stream_decisions",
     tag=PAYMENTS,
     summary="Follow decisions as they are made",
-    doc=(
-        "Server-sent events. Each event `payment` holds one payment that matches the "
-        "filter, in the form of the search; sending its id as `Last-Event-ID`, as browsers "
-        "do automatically, resumes the stream. At most `most` payments, by default "
-        f"{SENT_AT_A_TIME}, are sent at once, {1 / _PAUSE_S:g} times a second: of more, the "
-        f'newest, after an event `gap` with `{{"skipped": n}}`. An account may follow at '
-        f"most {MOST_STREAMS} streams at once; more get 429."
-    ),
+    doc=f"""Server-sent events. Each event `payment` holds one payment that the filter means, in the form of the search; its id continues the stream when it is sent as `Last-Event-ID`, as browsers do by themselves, and so does the `place` of a search. At most `most` payments come at a time, {SENT_AT_A_TIME} when it is left out, {1 / _PAUSE_S:g} times a second: of more, the newest, after an event `gap` with `{{"skipped": n}}`. An account follows at most {MOST_STREAMS} at once, more get 429.
+""",
     scope="payments:read",
     of_merchants=True,
     answers={200: Answer("The stream.", str, media_type=_EVENT_STREAM)},
@@ -116,15 +110,15 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     search, key = request.search, request.key
     loop = asyncio.get_running_loop()
-    # A client that disconnects here resumes before what it hasn't received.
-    yield f"retry: {_RETRY_MS}\nid: {show_place(request, begin)}\n\n".encode()
+    # A client that loses the connection here resumes before what it was not sent yet.
+    yield f"retry: {_RETRY_MS}\nid: {name_place(request, begin)}\n\n".encode()
     quiet_since = loop.time()
     while True:
         if new.skipped:
             yield b"event: gap\ndata: " + _encode({"skipped": new.skipped}) + b"\n\n"
         for payment in new.payments:
             data = _encode(found_view(payment))
-            place = show_place(request, payment.sequence)
+            place = name_place(request, payment.sequence)
             yield f"id: {place}\nevent: payment\ndata: ".encode() + data + b"\n\n"
             quiet_since = loop.time()
         if loop.time() - quiet_since > _SILENCE_S:

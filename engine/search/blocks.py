@@ -122,6 +122,15 @@ def descending(block: int, members: int) -> Iterator[int]:
         members ^= 1 << bit
 
 
+def ascending(block: int, members: int) -> Iterator[int]:
+    """The sequence numbers of a set, lowest first."""
+    base = block << SHIFT
+    while members:
+        lowest = members & -members
+        yield base + lowest.bit_length() - 1
+        members ^= lowest
+
+
 def by_block(sequences: Iterable[int]) -> dict[int, int]:
     """Group sequence numbers into sets by block."""
     bits: dict[int, list[int]] = {}

@@ -1,10 +1,10 @@
-"""Find the payments that match a filter, newest first, and count them."""
+"""Payments that a filter means, newest or oldest first, and how many there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,11 +14,13 @@ from tollkeeper.engine.facts.fields_read import facts_decoder
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, show_network
-from tollkeeper.engine.search.blocks import descending
+from tollkeeper.engine.search.blocks import ascending, descending
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import read_decision
 
+Sort: TypeAlias = Literal["newest", "oldest"]
+"""Which payments come first."""
 _NO_DECISION = Decision()
 
 
@@ -60,26 +62,40 @@ class NewPayments(Struct, frozen=True):
 
 
 class FoundPage(Struct, frozen=True):
-    """One page; `cursor` continues it, None at the end."""
+    """`cursor` continues, None at the end; all up to `last` were looked at."""
 
     payments: list[PaymentInShort]
     cursor: int | None
+    last: int
 
 
-def find(index: AccountIndex, wanted: Filter, cursor: int | None, limit: int) -> FoundPage:
-    """Return a page of payments, newest first, before the sequence number `cursor`."""
+def find(
+    index: AccountIndex, wanted: Filter, cursor: int | None, limit: int, sort: Sort = "newest"
+) -> FoundPage:
+    """A page of payments, those that come after the sequence number `cursor` in their order."""
     selection = Selection(index, wanted)
-    if cursor is not None:
-        selection.end = min(selection.end, cursor)
     payments: list[PaymentInShort] = []
-    for block in selection.blocks():
-        for sequence in descending(block, selection.members(block)):
-            if len(payments) == limit:
-                return FoundPage(payments, payments[-1].sequence)
-            payment = find_in_index(index, sequence)
-            if payment is not None:
-                payments.append(payment)
-    return FoundPage(payments, None)
+    for sequence in _in_order(selection, cursor, sort):
+        if len(payments) == limit:
+            return FoundPage(payments, payments[-1].sequence, index.last)
+        payment = find_in_index(index, sequence)
+        if payment is not None:
+            payments.append(payment)
+    return FoundPage(payments, None, index.last)
+
+
+def _in_order(selection: Selection, cursor: int | None, sort: Sort) -> Iterator[int]:
+    """The sequence numbers of a selection after `cursor`, None for all of them."""
+    if sort == "newest":
+        if cursor is not None:
+            selection.end = min(selection.end, cursor)
+        for block in selection.blocks():
+            yield from descending(block, selection.members(block))
+    else:
+        if cursor is not None:
+            selection.first = max(selection.first, cursor + 1)
+        for block in reversed(selection.blocks()):
+            yield from ascending(block, selection.members(block))
 
 
 def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int) -> NewPayments:

@@ -13,6 +13,7 @@ from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import (
     FoundPage,
     NewPayments,
+    Sort,
     count_matches,
     find,
     find_new,
@@ -29,14 +30,15 @@ from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
 
 
 class FindPayments(Struct, frozen=True, tag=True):
-    """A page of the payments that match a filter, newest first."""
+    """A page of the payments that a filter takes."""
 
     wanted: Filter
     cursor: int | None
     limit: int
+    sort: Sort = "newest"
 
     def answer(self, index: AccountIndex) -> FoundPage:
-        return find(index, self.wanted, self.cursor, self.limit)
+        return find(index, self.wanted, self.cursor, self.limit, self.sort)
 
 
 class FindNew(Struct, frozen=True, tag=True):

@@ -39,6 +39,16 @@ async def test_no_two_reviewers_get_one_payment_even_at_once(service: Service) -
     assert [len(one) for one in found].count(4) == 2
 
 
+async def test_the_oldest_are_given_first_to_who_asks_for_them(service: Service) -> None:
+    (ana,) = await reviewers(service, 1)
+    asked = {"label": "none", "limit": 4, "sort": "oldest"}
+    answer = await ana.post("/v1/claims", params=asked)
+    assert [each["id"] for each in answer.json()["payments"]] == ["p-0", "p-1", "p-2", "p-3"]
+    wrong = await ana.post("/v1/claims", params={"sort": "dearest"})
+    assert wrong.status_code == 422
+    assert wrong.json()["errors"][0]["field"] == "sort"
+
+
 async def test_what_is_ones_own_is_given_again_until_it_is_judged(service: Service) -> None:
     ana, rui = await reviewers(service, 2)
     first = await claimed(ana)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -263,6 +264,14 @@ async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service
     assert found == ["new"]
     await create(shop, "newer", user={"id": "u-ana"})
     assert (await stream(**{"last-event-id": last}))[0] == ["new", "newer"]
+
+
+async def test_the_stream_goes_on_from_the_place_of_a_search(shop: Service) -> None:
+    found = (await shop.client.get("/v1/payments?user=u-ana&limit=1")).json()
+    await create(shop, "after", user={"id": "u-ana"})
+    path, place = "/v1/decisions/stream?seconds=1&user=u-ana", found["place"]
+    answer = await shop.client.get(path, headers={"last-event-id": place})
+    assert re.findall(r'data: \{"id":"([^"]+)"', answer.text) == ["after"]
 
 
 async def test_an_account_follows_so_many_streams_at_once_and_one_more_when_one_ends(

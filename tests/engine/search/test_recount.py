@@ -22,8 +22,8 @@ from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.search import runs, settled, totals
 from tollkeeper.engine.search.figures import figures
-from tollkeeper.engine.search.filters import read_filter, read_members
-from tollkeeper.engine.search.find import count_matches, find
+from tollkeeper.engine.search.filters import Filter, read_filter, read_members
+from tollkeeper.engine.search.find import Sort, count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.holdout import false_positives
 from tollkeeper.engine.search.movers import movers
@@ -162,13 +162,9 @@ def assert_naming(folder: Path, shop: Shop) -> None:
 def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: list[str]) -> None:
     for text in asked:
         wanted = read_filter(read_members(text), shop.now)
-        expected = [each.sequence for each in chosen(payments, text, shop.now)][::-1]
-        page = find(index, wanted, None, 3)
-        found = [each.sequence for each in page.payments]
-        while page.cursor is not None:
-            page = find(index, wanted, page.cursor, 3)
-            found += [each.sequence for each in page.payments]
-        assert found == expected, text
+        expected = [each.sequence for each in chosen(payments, text, shop.now)]
+        assert paged(index, wanted, "oldest") == expected, text
+        assert paged(index, wanted, "newest") == expected[::-1], text
         assert count_matches(index, wanted) == len(expected), text
         assert_figures(index, shop, payments, text)
         assert_scores(index, shop, payments, text)
@@ -180,6 +176,16 @@ def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: l
     for until in (shop.now + 1, middle + MATURE):
         assert_performance(index, shop, payments, until)
     assert_movers(index, shop, payments)
+
+
+def paged(index: AccountIndex, wanted: Filter, sort: Sort) -> list[int]:
+    """What is found, three payments at a time."""
+    page = find(index, wanted, None, 3, sort)
+    found = [each.sequence for each in page.payments]
+    while page.cursor is not None:
+        page = find(index, wanted, page.cursor, 3, sort)
+        found += [each.sequence for each in page.payments]
+    return found
 
 
 def assert_figures(index: AccountIndex, shop: Shop, payments: list[Plain], text: str) -> None:

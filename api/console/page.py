@@ -80,7 +80,11 @@ def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) 
         *(element("link", rel="stylesheet", href=asset_address(style)) for style in STYLES),
         *(element("script", src=asset_address(script), defer="") for script in scripts),
     )
-    return join_html(Html("<!doctype html>\n"), element("html", head, body, lang=words.language))
+    # Scripts write figures as the page does.
+    signs = {"data_thousands": words("frame.thousands"), "data_point": words("frame.point")}
+    return join_html(
+        Html("<!doctype html>\n"), element("html", head, body, lang=words.language, **signs)
+    )
 
 
 def _header(visit: Visit) -> Html:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeAlias
 
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element, join_html
 
+ShowTime: TypeAlias = Callable[[Visit, str], Html]
+"""How a page shows when a payment came."""
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
 """Each action has a word and a shape besides its colour."""
 
@@ -205,12 +207,23 @@ def proposed_address(*numbers: int) -> str:
     return target("/console/changes", proposed=",".join(map(str, numbers)))
 
 
-def payment_row(visit: Visit, payment: JsonObject) -> Html:
-    """A table row for a payment, with personal data masked."""
+def aged_instant(visit: Visit, text: str) -> Html:
+    """A moment, with how long ago it was."""
+    return join_html(instant(visit, text), " ", element("small", since_text(visit, text)))
+
+
+def payment_row(
+    visit: Visit,
+    payment: JsonObject,
+    show_time: ShowTime = instant,
+    /,
+    **attributes: str | None,
+) -> Html:
+    """A payment in a table, personal data masked."""
     user = payment["user"] or {}
     who = mask_email(user.get("email")) or mask_id(user.get("id"))
     cells = (
-        element("a", instant(visit, payment["at"]), href=payment_address(payment["id"])),
+        element("a", show_time(visit, payment["at"]), href=payment_address(payment["id"])),
         action_badge(visit, action_of(payment)),
         reason(visit, payment),
         element("span", money(visit, payment["amount"], payment["currency"]), class_="number"),
@@ -222,14 +235,20 @@ def payment_row(visit: Visit, payment: JsonObject) -> Html:
     )
     # On phones a row is displayed as a card, so its role must be declared.
     shown = (element("td", cell, role="cell") for cell in cells)
-    return element("tr", *shown, data_id=payment["id"], role="row")
+    return element("tr", *shown, data_id=payment["id"], role="row", **attributes)
 
 
-def payment_table(visit: Visit, payments: Sequence[JsonObject], **attributes: str) -> Html:
+def payment_table(
+    visit: Visit,
+    payments: Sequence[JsonObject],
+    show_time: ShowTime = instant,
+    /,
+    **attributes: str,
+) -> Html:
     titles = ("time", "action", "why", "amount", "score", "card", "who", "status", "label")
     return table(
         [visit.words(f"payments.{title}") for title in titles],
-        [payment_row(visit, payment) for payment in payments],
+        [payment_row(visit, payment, show_time) for payment in payments],
         visit.words("payments.caption"),
         numeric=(3, 4),
         class_="payments rows",

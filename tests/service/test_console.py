@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -343,11 +345,89 @@ def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
     desk.client.post("/payments", json=first)
     wait_until_found(desk.client, 1, "merchant:live")
     page.goto(f"{desk.url}/console/payments?q=merchant:live")
+    # What comes before the box is ticked is shown too, and what came while it was not.
+    for number in (1, 3):
+        send_alike(desk, f"live-{number}", "live", f"d-live-{number}")
+        wait_until_found(desk.client, number + 1, "merchant:live")
+        page.check("#live")
+        page.wait_for_selector(f'tr.fresh[data-id="live-{number}"]')
+        send_alike(desk, f"live-{number + 1}", "live", f"d-live-{number + 1}")
+        page.wait_for_selector(f'tr.fresh[data-id="live-{number + 1}"]')
+        page.uncheck("#live")
+    ids = [row.get_attribute("data-id") for row in page.locator("table.payments tbody tr").all()]
+    assert ids == ["live-4", "live-3", "live-2", "live-1", "live-0"]
+    page.context.close()
+
+
+def send_alike(desk: Desk, id_: str, merchant: str, device: str) -> None:
+    """A dear payment of a device that has no address."""
+    fingerprint = {"fingerprint": {"id": device, "provider": "basic"}}
+    body = payment(
+        id=id_, merchant={"id": merchant}, device=fingerprint, amount=5000, analyze=ASKED
+    )
+    answer = desk.client.post("/payments", json=body)
+    assert answer.status_code == 201, answer.text
+
+
+READ_STREAM = """async ([address, count]) => {
+  const reader = (await fetch(address)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (text.split("event: payment").length <= count) text += (await reader.read()).value;
+  await reader.cancel();
+  return text;
+}"""
+
+
+def test_live_rows_say_which_are_alike_without_naming_the_device(desk: Desk) -> None:
+    page = desk.page("/console/payments?q=merchant:alike")
+    place = page.get_attribute("table[data-place]", "data-place")
+    for number, device in enumerate(("d-one", "d-one", "d-other")):
+        send_alike(desk, f"alike-{number}", "alike", device)
+    address = f"/console/payments/live?q=merchant:alike&after={place}"
+    text = page.evaluate(READ_STREAM, [address, 3])
+    first, second, third = re.findall(r'data-alike="(\w+)"', text)
+    assert first == second != third
+    assert "d-one" not in text
+    page.context.close()
+
+
+def test_payments_that_are_alike_stand_behind_the_first_of_them(desk: Desk) -> None:
+    page = desk.page("/console/payments")
+    row = page.locator("table.payments tbody tr").first.inner_html()
+    begin = re.search(r'datetime="([^"]+)"', row)
+    assert begin is not None
+    sent = []
+    for second, alike in ((0, "a"), (1, "a"), (2, "b"), (5, "a"), (6, "a"), (7, "a")):
+        at = datetime.fromisoformat(begin[1]) + timedelta(seconds=second)
+        own = row.replace(begin[1], at.isoformat())
+        sent.append(
+            f"event: payment\ndata: <tr data-id=like-{second} data-alike={alike}>{own}</tr>\n\n"
+        )
+    page.route(
+        "**/console/payments/live*",
+        lambda route: route.fulfill(content_type="text/event-stream", body="".join(sent)),
+    )
     page.check("#live")
-    page.wait_for_selector("table[data-following]")
-    second = payment(id="live-1", merchant={"id": "live"}, analyze=ASKED)
-    desk.client.post("/payments", json=second)
-    page.wait_for_selector('tr.fresh[data-id="live-1"]')
+    page.wait_for_selector("tr[data-id=like-6]")
+    shown = page.locator("table.payments tbody tr:is([data-id^=like], :has(button))")
+    told = [each.get_attribute("data-id") or each.inner_text() for each in shown.all()]
+    first, second = (f"{n} more like it within 5 seconds, of one device" for n in (1, 2))
+    assert told == ["like-6", first, "like-2", "like-0", second]
+    page.click(f"text={second}")
+    ids = [each.get_attribute("data-id") for each in shown.all()]
+    assert ids == ["like-6", None, "like-2", "like-0", None, "like-5", "like-1"]
+    page.keyboard.press("Enter")
+    assert shown.count() == 5
+    page.context.close()
+
+
+def test_a_live_feed_that_ends_says_so(desk: Desk) -> None:
+    page = desk.page("/console/payments")
+    page.route("**/console/payments/live*", lambda route: route.fulfill(status=429))
+    page.check("#live")
+    page.wait_for_selector("td.gap")
+    assert "has stopped" in page.inner_text("td.gap")
+    assert not page.is_checked("#live")
     page.context.close()
 
 
@@ -378,7 +458,7 @@ def test_the_row_that_is_read_stays_in_focus_and_in_view_however_many_come(desk:
         " return top >= 0 && bottom <= innerHeight; }"
     )
     assert page.locator("table.payments tbody tr").count() <= 201
-    assert page.locator("td.gap").first.inner_text() == "… 1,980 more …"
+    assert page.locator("td.gap").first.inner_text() == "… 1\u202f980 more …"
     page.context.close()
 
 

@@ -41,6 +41,8 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _REACH = "6h"
+_LATELY = 15
+"""So many minutes are now; the others are what is usual."""
 _SHORTEST = 30
 """The shortest span in minutes of the decisions shown, for an account that has just begun."""
 _HOUR = timedelta(hours=1)
@@ -56,8 +58,9 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         return go_to(first_page(here))
     ask = here.client.get
     hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}
-    flow, firing, usual, alerts, alone, moving, marks = await asyncio.gather(
+    flow, challenged, firing, usual, alerts, alone, moving, marks = await asyncio.gather(
         ask("/v1/figures", {"since": _REACH, "every": "minute"}),
+        ask("/v1/figures", {"since": _REACH, "every": "minute", "action": "challenge"}),
         ask("/v1/figures", {**hour, "by": "condition"}),
         ask("/v1/figures", {"since": "1w", "by": "condition"}),
         ask("/v1/alerts", {"limit": "5"}),
@@ -74,7 +77,7 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         element("h1", words("now.title")),
         alone,
         await _banner(here, moving, firing["figures"]) if shows_movers else Html(""),
-        _tiles(here, flow["figures"]),
+        _tiles(here, flow["figures"], challenged["figures"]),
         _flow(here, flow["figures"], marks),
         element(
             "div",
@@ -212,15 +215,17 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
     )
 
 
-def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
-    last, before = flow[-15:], flow[:-15]
-    begun = any(each["tally"]["payments"] for each in before)
+def _tiles(here: Visit, flow: list[JsonObject], challenged: list[JsonObject]) -> Html:
+    """The last quarter of an hour in shares, beside the hours before."""
     tiles = []
-    for name, count in (
-        ("deny", lambda tally: tally["actions"]["deny"]),
-        ("challenge", lambda tally: tally["actions"]["challenge"]),
-        ("unfinished", lambda tally: tally["statuses"]["initiated"]),
+    for name, spans, count in (
+        ("deny", flow, lambda tally: tally["actions"]["deny"]),
+        ("challenge", flow, lambda tally: tally["actions"]["challenge"]),
+        ("challenge_passed", challenged, lambda tally: tally["statuses"]["succeeded"]),
+        ("unfinished", flow, lambda tally: tally["statuses"]["initiated"]),
     ):
+        last, before = spans[-_LATELY:], spans[:-_LATELY]
+        begun = any(each["tally"]["payments"] for each in before)
         tiles.append(
             element(
                 "div",
@@ -237,6 +242,7 @@ def _tiles(here: Visit, flow: list[JsonObject]) -> Html:
                 ),
             )
         )
+    last = flow[-_LATELY:]
     rate = sum(each["tally"]["payments"] for each in last) / max(1, len(last))
     first = element(
         "div",

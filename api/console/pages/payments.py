@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from hashlib import blake2b
 from http import HTTPStatus
+from secrets import token_bytes
 from typing import Any
 
 import msgspec
@@ -46,7 +48,8 @@ _LIVE_ROWS = "20"
 """The most rows added at once: nobody reads more, and making them competes with deciding payments.
 """
 LABELLED_AT_ONCE = 1000
-"""The most payments that are labelled together."""
+"""So many payments get a verdict together at most."""
+_ALIKE_KEY = token_bytes(16)
 _VERDICTS = ("fraud", "legitimate")
 EXAMPLE_SEARCHES = (
     "action:deny since:1h",
@@ -93,7 +96,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
             _judging(here, query, count),
             class_="tools",
         ),
-        payment_table(here, rows, **_live(here, query)),
+        payment_table(here, rows, **_live(here, query, found["place"])),
         Html("") if rows else element("p", words("payments.none"), class_="empty"),
         next_page(here, found["cursor"], words("payments.older")),
     )
@@ -147,11 +150,11 @@ async def live(request: Request[Any, Any, Any]) -> Stream:
     the others.
     """
     here = await visit(request)
-    last = request.headers.get("last-event-id")
+    # The first time it goes on from what the page shows, then from what came last.
+    last = request.headers.get("last-event-id") or here.query.get("after")
     query = {"q": here.query.get("q", ""), "most": _LIVE_ROWS}
     events = _rows(here, here.client.follow("/v1/decisions/stream", query, last))
-    # The browser treats the stream as open once the answer begins, so its starting position must be
-    # known by then.
+    # What is refused is said by the answer's status, so it must be known before the answer begins.
     first = await anext(events)
     return Stream(_resume(first, events), media_type="text/event-stream", headers=PAGE_HEADERS)
 
@@ -179,8 +182,20 @@ def _as_row(here: Visit, event: str) -> str:
         return event
     kept = [line for line in lines if not line.startswith("data: ")]
     data = next(line for line in lines if line.startswith("data: ")).removeprefix("data: ")
-    shown = payment_row(here, msgspec.json.decode(data))
+    payment = msgspec.json.decode(data)
+    shown = payment_row(here, payment, data_alike=_alike(here, payment))
     return "\n".join([*kept, *(f"data: {line}" for line in shown.split("\n"))])
+
+
+def _alike(here: Visit, payment: JsonObject) -> str | None:
+    """The same of payments that were decided alike, for one reason, of one device or address; it
+    names neither. None without either.
+    """
+    origin = payment["device"] or payment["ip"]
+    if origin is None:
+        return None
+    told = "\n".join((action_of(payment) or "", reason(here, payment), origin))
+    return blake2b(told.encode(), key=_ALIKE_KEY, digest_size=8).hexdigest()
 
 
 async def _read_common_values(here: Visit) -> JsonObject | None:
@@ -339,13 +354,17 @@ def _tools(here: Visit, count: int) -> Html:
     )
 
 
-def _live(here: Visit, query: str) -> dict[str, str]:
+def _live(here: Visit, query: str, place: str) -> dict[str, str]:
+    """What the live feed goes on from, and its texts; nothing on a page that has none."""
     return (
         {}
         if "of" in here.query or "cursor" in here.query
         else {
             "data_live": target("/console/payments/live", q=query),
+            "data_place": place,
             "data_more": here.words("payments.more"),
+            "data_folded": here.words("payments.folded"),
+            "data_stopped": here.words("payments.stopped"),
         }
     )
 

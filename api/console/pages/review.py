@@ -15,26 +15,24 @@ from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import SOURCE, judge
 from tollkeeper.api.console.parts import (
+    aged_instant,
+    choices,
     control_if_allowed,
+    field,
     instant,
     number,
     payment_table,
     payments_link,
-    read_instant,
+    since_text,
     text_of,
-    written,
 )
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _WAITING = "action:challenge action:deny label:none since:7d"
-"""The search for payments that need a review: not simply allowed, and without a label."""
-_WAITING_BY_DAY = {
-    "action": ("challenge", "deny"),
-    "label": "none",
-    "since": "7d",
-    "every": "day",
-}
+"""What a person has not judged yet, of what was not simply let through."""
+_SORTS = ("oldest", "newest")
+"""What can be judged first, the usual choice first."""
 _MOST = 100
 """Past this many, verdicts of an hour are no longer counted exactly."""
 
@@ -49,10 +47,11 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
     """Reserve payments for this person's review."""
     here = await visit(request)
     words = here.words
-    query = {"q": _WAITING, "limit": "20"}
+    sort = (await read_form(request)).get("sort") or _SORTS[0]
+    query = {"q": _WAITING, "limit": "20", "sort": sort}
     found = await here.client.send("POST", "/v1/claims", query)
     if not found["payments"]:
-        return await _page(here, element("p", words("review.none"), class_="empty"))
+        return await _page(here, element("p", words("review.none"), class_="empty"), sort)
     shown = join_html(
         element("p", words("review.yours"), " ", instant(here, found["ends_at"], "%H:%M")),
         element("p", words("review.keys"), class_="hints"),
@@ -60,12 +59,13 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
         payment_table(
             here,
             found["payments"],
+            aged_instant,
             data_verdicts="1",
             data_refused=words("review.refused"),
             data_stands=words("review.stands"),
         ),
     )
-    return await _page(here, shown)
+    return await _page(here, shown, sort)
 
 
 @post("/console/review/{id_:str}", status_code=204)
@@ -76,17 +76,17 @@ async def give_verdict(request: Request[Any, Any, Any], id_: FromPath[str]) -> R
     return Response(None, status_code=204, headers=PAGE_HEADERS)
 
 
-async def _page(here: Visit, shown: Html) -> Response[str]:
+async def _page(here: Visit, shown: Html, sort: str | None = None) -> Response[str]:
     words = here.words
     ask = here.client.get
     hour = text_of(here.now - timedelta(hours=1))
-    counted, days, given = await asyncio.gather(
+    counted, oldest, given = await asyncio.gather(
         ask("/v1/payments/count", {"q": _WAITING}),
-        ask("/v1/figures", _WAITING_BY_DAY),
+        ask("/v1/payments", {"q": _WAITING, "sort": "oldest", "limit": "1"}),
         ask("/v1/labels", {"since": hour, "source": SOURCE, "limit": str(_MOST)}),
     )
     count, verdicts = counted["count"], len(given["labels"])
-    oldest = next((each for each in days["figures"] if each["tally"]["payments"]), None)
+    choice = choices("sort", ((each, words(f"review.{each}_first")) for each in _SORTS), sort)
     button = element("button", words("review.take"), autofocus="")
     content = join_html(
         element("h1", words("frame.review")),
@@ -96,16 +96,23 @@ async def _page(here: Visit, shown: Html) -> Response[str]:
             " ",
             words("review.count"),
             " ",
-            Html("")
-            if oldest is None
-            else words("review.oldest", day=written(here, read_instant(oldest["start"]), "%d %b")),
-            " ",
+            *(
+                words("review.oldest", since=since_text(here, each["at"])) + " "
+                for each in oldest["payments"]
+            ),
             words("review.given", count=f"{verdicts}+" if verdicts == _MOST else verdicts),
         ),
         control_if_allowed(
             here,
             "labels:write",
-            element("form", button, method="post", action="/console/review", class_="line"),
+            element(
+                "form",
+                field(words("review.order"), choice),
+                button,
+                method="post",
+                action="/console/review",
+                class_="line",
+            ),
         ),
         shown,
     )

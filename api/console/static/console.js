@@ -4,6 +4,15 @@
 document.documentElement.classList.add("scripted");
 
 const typing = (target) => target.closest("input, textarea, select, dialog, .editor-host") !== null;
+const { point, thousands } = document.documentElement.dataset;
+
+// A figure as the page writes it, with so many places behind its point.
+function figure(value, places = 0) {
+  const [whole, part] = value.toFixed(places).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, thousands);
+  return part ? grouped + point + part : grouped;
+}
+
 const rows = () => [...document.querySelectorAll("table.rows tbody tr:has(a)")];
 const chosen = () => document.querySelector('tr[aria-selected="true"]');
 
@@ -107,19 +116,85 @@ document.addEventListener("keydown", (event) => {
 });
 
 // New payments join the table, and the row that is read stays in view; the oldest others leave.
-// It rests while nobody looks.
+// Those alike within some seconds stand behind the first of them, which says how many they are.
+// It rests while nobody looks, and goes on from where it was.
 const shownAtMost = 200;
+const alikeWithinMs = 5000;
+const alikeAtMost = 50;
+
+function wideRow(table, ...content) {
+  const row = document.createElement("tr");
+  const cell = row.insertCell();
+  cell.colSpan = table.tHead.rows[0].cells.length;
+  cell.className = "gap";
+  cell.append(...content);
+  return row;
+}
+
+function fold(table, lead, row) {
+  if (!lead.fold) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.setAttribute("aria-expanded", "false");
+    const own = wideRow(table, button);
+    lead.fold = { button, row: own, behind: [] };
+    lead.after(own);
+    button.addEventListener("click", () => {
+      const opened = button.getAttribute("aria-expanded") === "false";
+      button.setAttribute("aria-expanded", `${opened}`);
+      if (opened) own.after(...lead.fold.behind);
+      else for (const each of lead.fold.behind) each.remove();
+    });
+  }
+  const { button, behind } = lead.fold;
+  behind.unshift(row);
+  button.textContent = table.dataset.folded.replace("#", figure(behind.length));
+  if (button.getAttribute("aria-expanded") === "true") lead.fold.row.after(row);
+}
 
 function follow(table, box) {
   const body = table.tBodies[0];
+  const known = new Set([...body.rows].map((row) => row.dataset.id));
+  const leads = new Map();
+  let shown = [...body.rows];
+  let place = table.dataset.place;
   let source = null;
   let come = [];
+  const arrived = (row) => Date.parse(row.querySelector("time").dateTime);
+  // The row to fold this one behind; none where it leads others itself.
+  const leadOf = (row) => {
+    const { alike } = row.dataset;
+    if (!alike) return null;
+    const lead = leads.get(alike);
+    const isNear = lead && arrived(row) - arrived(lead) <= alikeWithinMs;
+    if (isNear && (lead.fold?.behind.length ?? 0) < alikeAtMost) return lead;
+    leads.set(alike, row);
+    return null;
+  };
   const settleIn = () => {
     const read = document.activeElement.closest("tbody tr") ?? chosen();
     const top = read?.getBoundingClientRect().top;
-    body.prepend(...come.reverse());
+    for (const row of come) {
+      const lead = leadOf(row);
+      if (lead) {
+        fold(table, lead, row);
+        continue;
+      }
+      body.prepend(row);
+      shown.unshift(row);
+    }
     come = [];
-    for (const row of [...body.rows].slice(shownAtMost)) if (row !== read) row.remove();
+    for (const row of shown.slice(shownAtMost)) {
+      const own = [row, ...(row.fold ? [row.fold.row, ...row.fold.behind] : [])];
+      if (own.includes(read)) continue;
+      for (const each of own) {
+        each.remove();
+        known.delete(each.dataset.id);
+      }
+      if (leads.get(row.dataset.alike) === row) leads.delete(row.dataset.alike);
+    }
+    shown = shown.filter((row) => row.isConnected);
     if (read) scrollBy(0, read.getBoundingClientRect().top - top);
   };
   const join = (row) => {
@@ -127,23 +202,28 @@ function follow(table, box) {
     if (come.push(row) === 1) requestAnimationFrame(settleIn);
   };
   const start = () => {
-    source = new EventSource(table.dataset.live);
+    const address = new URL(table.dataset.live, location.href);
+    address.searchParams.set("after", place);
+    source = new EventSource(address);
     source.addEventListener("open", () => (table.dataset.following = ""));
+    source.addEventListener("error", () => {
+      if (source?.readyState !== EventSource.CLOSED) return; // it connects again by itself
+      stop();
+      box.checked = false;
+      join(wideRow(table, table.dataset.stopped));
+    });
     source.addEventListener("payment", (event) => {
+      place = event.lastEventId;
       const holder = document.createElement("tbody");
       holder.innerHTML = event.data;
       const row = holder.rows[0];
-      const known = (each) => each.dataset.id === row.dataset.id;
-      if (!come.some(known) && ![...body.rows].some(known)) join(row);
+      if (known.has(row.dataset.id)) return;
+      known.add(row.dataset.id);
+      join(row);
     });
     source.addEventListener("gap", (event) => {
-      const row = document.createElement("tr");
-      const cell = row.insertCell();
-      cell.colSpan = table.tHead.rows[0].cells.length;
-      cell.className = "gap";
-      const count = JSON.parse(event.data).skipped.toLocaleString(document.documentElement.lang);
-      cell.textContent = table.dataset.more.replace("#", count);
-      join(row);
+      const count = figure(JSON.parse(event.data).skipped);
+      join(wideRow(table, table.dataset.more.replace("#", count)));
     });
   };
   const stop = () => {
@@ -199,14 +279,13 @@ function draw(host) {
     timeZone: host.dataset.zone,
   });
   const axis = { stroke: ink, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
-  const across = { ...axis, size: 30 };
   const series = names.map((label, at) => ({
     label,
     stroke: colour(kinds[at]),
     fill: plain ? undefined : colour(kinds[at]).replace("rgb(", "rgba(").replace(")", ", 0.35)"),
     width: 1.5,
     points: { show: false },
-    value: (_plot, _value, _series, place) => (place === null ? "–" : data[at + 1][place]),
+    value: (_plot, _value, _series, place) => (place === null ? "–" : figure(data[at + 1][place])),
   }));
   const order = plain ? [...series.keys()] : [...series.keys()].reverse();
   const plot = new uPlot(
@@ -215,11 +294,15 @@ function draw(host) {
       height: 220,
       scales: { x: { time: !plain } },
       axes: [
-        plain ? across : { ...across, values: (_plot, ticks) => ticks.map((at) => clock.format(at * 1000)) },
-        { ...axis, size: 48 },
+        {
+          ...axis,
+          size: 30,
+          values: (_plot, ticks) => ticks.map((at) => (plain ? figure(at, 1) : clock.format(at * 1000))),
+        },
+        { ...axis, size: 56, values: (_plot, ticks) => ticks.map((count) => figure(count)) },
       ],
       series: [
-        { label: host.dataset.across, value: (_plot, at) => (at === null ? "–" : plain ? at.toFixed(2) : clock.format(at * 1000)) },
+        { label: host.dataset.across, value: (_plot, at) => (at === null ? "–" : plain ? figure(at, 2) : clock.format(at * 1000)) },
         ...order.map((at) => series[at]),
       ],
       cursor: { drag: { x: true, y: false, setScale: false } },

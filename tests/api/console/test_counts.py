@@ -86,6 +86,17 @@ async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> N
     assert known[5:] == ["0", "0.00\u202f%"]
 
 
+async def test_the_first_page_says_how_many_of_the_challenged_passed(own_shop: Shop) -> None:
+    await sell(own_shop)
+    api = own_shop.service.client
+    found = (await api.get("/v1/payments?action=challenge&limit=100")).json()["payments"]
+    passed = sum(each["status"] == "succeeded" for each in found)
+    assert 0 < passed < len(found)
+    page = (await own_shop.browser.get("/console")).text
+    (shown,) = re.findall(r"<dt>Challenges passed</dt><dd>([^<]+)<", page)
+    assert shown == f"{100 * passed / len(found):.0f}\u202f%"
+
+
 async def test_disputes_of_a_merchant_are_those_of_its_payments_by_what_succeeded(
     own_shop: Shop,
 ) -> None:

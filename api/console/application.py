@@ -24,6 +24,7 @@ from tollkeeper.api.console.page import document, first_page, page
 from tollkeeper.api.console.pages import (
     alerts,
     backtests,
+    came_back,
     changes,
     contain,
     editor,
@@ -148,6 +149,7 @@ def _console() -> ASGIApp:
             lists.import_file,
             score.score,
             report.report,
+            came_back.came_back,
             report.report_file,
             changes.changes,
             changes.export_changes,

@@ -27,7 +27,7 @@ from tollkeeper.engine.search.filters import Filter, span_violations
 from tollkeeper.engine.search.find import FoundPage
 from tollkeeper.engine.search.holdout import FalsePositives
 from tollkeeper.engine.search.movers import EVERY_BY, By, Mover
-from tollkeeper.engine.search.performance import ConditionPerformance
+from tollkeeper.engine.search.performance import CameBack, ConditionPerformance
 from tollkeeper.engine.search.questions import (
     FindFalsePositives,
     FindFigures,
@@ -130,12 +130,14 @@ class PrecisionView(Struct, frozen=True):
 
 
 class CameBackView(Struct, frozen=True):
-    """Of the newest `of` denied payments, how many were followed within 7 days by a successful
-    payment with the same card or user.
+    """Of the newest `of` denied payments, how many were followed within 7 days by a payment of the
+    same card or user that succeeded; the ids of both, newest first.
     """
 
     of: int
     succeeded: int
+    denied: list[str]
+    followed: list[str]
 
 
 class AlsoMetView(Struct, frozen=True):
@@ -495,6 +497,11 @@ async def _also_met(
     return await also_met(engine.journal, engine.past_states, account, ids)
 
 
+def _came_back_view(found: CameBack) -> CameBackView:
+    refused, followed = list(found.refused), list(found.followed)
+    return CameBackView(len(refused), len(followed), refused, followed)
+
+
 def _condition_view(found: ConditionPerformance, also: AlsoMet) -> ConditionView:
     precision = found.precision
     return ConditionView(
@@ -506,7 +513,7 @@ def _condition_view(found: ConditionPerformance, also: AlsoMet) -> ConditionView
             precision.labelled, precision.fraud, precision.share, precision.low, precision.high
         ),
         immature=found.immature,
-        came_back=CameBackView(found.came_back.of, found.came_back.succeeded),
+        came_back=_came_back_view(found.came_back),
         by_score_too=found.by_score_too,
         also_met=AlsoMetView(also.of, dict(also.conditions)),
         last=None if found.last is None else show_instant(found.last),

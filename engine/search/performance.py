@@ -10,6 +10,7 @@ from math import sqrt
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.search.blocks import (
     SHIFT,
     SIZE,
@@ -50,12 +51,12 @@ class Precision(Struct, frozen=True):
 
 
 class CameBack(Struct, frozen=True):
-    """Of the newest `of` refused payments, how many were followed within 7 days by a successful
-    payment with the same card or user.
+    """The ids of the newest `refused` payments, and of those that were followed within 7 days by a
+    payment with the same card or user that succeeded.
     """
 
-    of: int
-    succeeded: int
+    refused: tuple[str, ...]
+    followed: tuple[str, ...]
 
 
 class ConditionPerformance(Struct, frozen=True):
@@ -211,10 +212,7 @@ class _Counting:
             money=dict(self._money),
             precision=_precision(counted),
             immature=self._immature / self.payments if self.payments else None,
-            came_back=CameBack(
-                len(self._refused),
-                sum(came_back(self._index, each, runs) for each in self._refused),
-            ),
+            came_back=_came_back(self._index, self._refused),
             by_score_too=self._by_score_too,
             last=last,
             trend=tuple(self._trend),
@@ -254,3 +252,28 @@ def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int |
         if members:
             return index.arrived((block << SHIFT) + members.bit_length() - 1)
     return None
+
+
+def _came_back(index: AccountIndex, refused: list[int]) -> CameBack:
+    """Of payments given by their sequence numbers."""
+    found = [index.tail.known(sequence, index.last) for sequence in refused]
+    entries = [entry for entry in found if entry is not None]
+    return CameBack(
+        tuple(entry.id for entry in entries),
+        tuple(entry.id for entry in entries if _succeeded_later(index, entry)),
+    )
+
+
+def _succeeded_later(index: AccountIndex, known: Entry) -> bool:
+    sequence = known.sequence
+    beyond = min(index.sequence_at(known.arrived + COME_BACK, 0), index.last + 1)
+    blocks = index.blocks(sequence + 1, beyond)
+    paid = index.value(Facet.STATUS, "succeeded")
+    for facet, text in entities_of(read_facts(known)):
+        if facet not in (Facet.CARD, Facet.USER):
+            continue
+        for block, members in index.members_in(facet, index.value(facet, text), blocks).items():
+            later = members & numbers_from(block, sequence + 1) & numbers_below(block, beyond)
+            if later & index.members(Facet.STATUS, paid, block):
+                return True
+    return False

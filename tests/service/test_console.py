@@ -57,6 +57,7 @@ PAGES = (
     "/console/settings/users",
     "/console/settings/keys",
     "/console/contain",
+    "/console/came-back",
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -13,8 +15,9 @@ from litestar import Request, get
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import csv_file, html
-from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.came_back import CAME_BACK, performances
 from tollkeeper.api.console.parts import (
     choices,
     column,
@@ -44,6 +47,8 @@ _EXACT = 2
 _TOP = 8
 """The number of conditions listed."""
 _LATELY = "30d"
+_MOST_PUBLISHED = "500"
+"""So many publications are told apart."""
 _ALERTS = "100"
 """The number of newest alerts from which response times are computed."""
 DISPUTED = tuple(f"chargeback:{verdict}" for verdict in ("fraud", "legitimate", "unsure"))
@@ -190,18 +195,8 @@ async def _wrong_denials(here: Visit, denied: JsonObject | None) -> list[WrongDe
 
 
 async def _came_back(here: Visit) -> WrongDenials:
-    """Return the denials of active rules, and after how many the same card or user paid within a
-    week.
-    """
-    rules = (await here.client.get("/v1/rules"))["rules"]
-    found = await asyncio.gather(
-        *(
-            here.client.get(f"/v1/rules/{segment(each['name'])}/performance")
-            for each in rules
-            if each["active"] is not None
-        )
-    )
-    back = [each["came_back"] for answer in found for each in answer["conditions"]]
+    """Denials of rules in force after which the same card or user paid within a week."""
+    back = [each["came_back"] for each in await performances(here)]
     return WrongDenials(
         "came_back", sum(each["of"] for each in back), sum(each["succeeded"] for each in back)
     )
@@ -230,8 +225,8 @@ def _what_denials_do(
     rows = [
         row(
             words(f"report.{each.source}"),
-            _known_link(here, each, each.known, "label:fraud label:legitimate"),
-            _known_link(here, each, each.wrong, "label:legitimate"),
+            _known_link(here, each.source, each.known, "known"),
+            _known_link(here, each.source, each.wrong, "wrong"),
             percent(here, each.share),
             numeric=(1, 2, 3),
         )
@@ -251,13 +246,18 @@ def _what_denials_do(
     )
 
 
-def _known_link(here: Visit, of: WrongDenials, count: int, label: str) -> Html:
-    """Show a source's count, linked to its payments if they can be searched."""
-    if of.source != "reviewed":
-        return element("span", number(here, count))
+def _known_link(here: Visit, source: str, count: int, which: str) -> Html:
+    """A count of denials that a source knows of, or of those that were wrong, leading to them."""
+    shown = number(here, count)
+    if source == "came_back" and here.may("personal:read"):
+        followed = "1" if which == "wrong" else None
+        return element("a", shown, href=target(CAME_BACK, followed=followed))
+    if source != "reviewed":
+        return element("span", shown)
     merchant = here.query.get("merchant")
     named = "" if not merchant else f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
-    return payments_link(here, number(here, count), f"action:deny {label} since:{SPAN}{named}")
+    labels = "label:legitimate" if which == "wrong" else "label:fraud label:legitimate"
+    return payments_link(here, shown, f"action:deny {labels} since:{SPAN}{named}")
 
 
 def _amounts(here: Visit, currency: str, denied: str, low: Decimal, high: Decimal) -> str:
@@ -350,20 +350,61 @@ async def _top_conditions(here: Visit) -> Html:
 
 
 async def _at_work(here: Visit) -> Html:
-    """Show how soon people handled the newest alerts."""
+    """How soon people looked after the newest alerts, what was published, and what was approved."""
     if "merchant" in here.query:
         return Html("")
+    said = [*await _alerts_seen(here), *await _published(here), *await _decided_proposals(here)]
+    if not said:
+        return Html("")
+    items = (element("li", each) for each in said)
+    return element(
+        "section",
+        element("h2", here.words("report.at_work")),
+        element("ul", *items, class_="plain"),
+    )
+
+
+async def _alerts_seen(here: Visit) -> list[str]:
+    words = here.words
     alerts = (await here.client.get("/v1/alerts", {"since": _LATELY, "limit": _ALERTS}))["alerts"]
     if not alerts:
-        return Html("")
+        return []
     waits = sorted(
         read_instant(each["mark"]["at"]) - read_instant(each["at"])
         for each in alerts
         if each["mark"]["at"] is not None
     )
-    words = here.words
     said = words("report.alerts", count=number(here, len(alerts)), seen=number(here, len(waits)))
     if waits:
         minutes = ceil(waits[len(waits) // 2].total_seconds() / 60)
         said += " " + words("report.alerts_soon", minutes=number(here, minutes))
-    return element("section", element("h2", words("report.at_work")), element("p", said))
+    return [said]
+
+
+async def _published(here: Visit) -> list[str]:
+    """How many versions were made live, for those who read the log."""
+    if here.merchants or not here.may("audit:read"):
+        return []
+    wanted = {"action": "activated", "since": _LATELY}
+    found = await here.client.get("/v1/audit", {**wanted, "limit": _MOST_PUBLISHED})
+    count = number(here, len(found["audit"])) + ("" if found["cursor"] is None else "+")
+    said = here.words("report.published")
+    return [join_html(said, " ", element("a", count, href=target("/console/changes", **wanted)))]
+
+
+async def _decided_proposals(here: Visit) -> list[str]:
+    """What became of the proposals that were decided; nothing where there is none."""
+    if here.merchants or not here.may("rules:read"):
+        return []
+    since = here.now - timedelta(days=30)
+    proposals = (await here.client.get("/v1/proposals"))["proposals"]
+    states = Counter(
+        each["state"]
+        for each in proposals
+        if each["decided_at"] is not None and read_instant(each["decided_at"]) >= since
+    )
+    if not states:
+        return []
+    counts = {each: number(here, states[each]) for each in ("approved", "refused", "alone")}
+    said = here.words("report.proposals", **counts)
+    return [element("a", said, href="/console/changes")]

@@ -15,6 +15,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.came_back import CAME_BACK
 from tollkeeper.api.console.parts import (
     choices,
     column,
@@ -309,7 +310,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
                 column(moneys(here, each["money"])),
                 payments_link(here, number(here, tally["actions"]["deny"]), f"{query} action:deny"),
                 _precision(here, precision),
-                percent(here, each["came_back"]["succeeded"], each["came_back"]["of"]),
+                _came_back(here, name, each),
                 since_text(here, each["last"]),
                 sparkline(each["trend"]),
                 numeric=(2, 3, 4, 5, 6, 7),
@@ -342,6 +343,16 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
         if "overlap" in here.query
         else element("p", element("a", words("rule.overlap"), href=here.address(overlap="1"))),
     )
+
+
+def _came_back(here: Visit, name: str, condition: JsonObject) -> Html:
+    """The share of denials after which somebody came back and paid, leading to these."""
+    back = condition["came_back"]
+    share = percent(here, back["succeeded"], back["of"])
+    if not (back["succeeded"] and here.may("personal:read")):
+        return element("span", share)
+    of = {"version": str(condition["version"]), "condition": condition["condition"] or "none"}
+    return element("a", share, href=target(CAME_BACK, rule=name, **of, followed="1"))
 
 
 def _overlap(here: Visit, condition: JsonObject) -> Html:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import pytest
+from httpx import Response
 
 from tollkeeper.tests.api.console.conftest import Shop
 from tollkeeper.tests.api.http.service import payment
@@ -138,6 +140,48 @@ async def test_how_many_denials_are_wrong_is_a_range_of_what_each_source_knows(
     euros = sum(Decimal(str(each["amount"])) for each in denied if each["currency"] == "EUR")
     least = f"{euros * (1 - Decimal(max(shares))):,.2f}\u00a0EUR".replace(",", "\u202f")
     assert f"{least} – " in page.partition("Kept away")[2]
+
+
+async def test_those_who_came_back_are_led_to_from_the_report_and_from_the_rule(
+    own_shop: Shop,
+) -> None:
+    api = own_shop.service.client
+    for number, amount in enumerate((500, 500, 50)):
+        card = {"network": "visa", "presence": "card_not_present", "bin": "47020000"}
+        body = payment(
+            id=f"back-{number}",
+            amount=amount,
+            method={"type": "credit_card", "card": {**card, "last_four": f"{number:04}"}},
+            user={"id": "u-ana" if number else "u-rui"},
+            analyze=ASKED,
+        )
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+    paid = {"payment": {"status": "succeeded", "transactions": [PAID]}}
+    assert (await api.patch("/v1/payments/back-2", json=paid)).status_code == 200
+    page = (await own_shop.browser.get("/console/report")).text
+    known, wrong = re.findall(r'<a href="(/console/came-back[^"]*)">(\d+)</a>', page)
+    assert [*ids_on(await own_shop.browser.get(unescape(wrong[0])))] == ["back-1"]
+    assert wrong[1] == "1"
+    every = [*ids_on(await own_shop.browser.get(known[0]))]
+    assert {"back-0", "back-1", "order-1"} < {*every}
+    assert len(every) == int(known[1])
+    page = (await own_shop.browser.get("/console/rules/gate")).text
+    (link,) = re.findall(r'<a href="(/console/came-back[^"]*)">', page)
+    assert [*ids_on(await own_shop.browser.get(unescape(link)))] == ["back-1"]
+
+
+def ids_on(page: Response) -> list[str]:
+    """The payments on a page."""
+    return [unescape(each) for each in re.findall(r'<tr data-id="([^"]+)"', page.text)]
+
+
+async def test_the_report_counts_what_was_published_and_approved(own_shop: Shop) -> None:
+    page = (await own_shop.browser.get("/console/report")).text
+    link = re.search(r'Versions made live: <a href="([^"]+)">1</a>', page)
+    assert link is not None
+    log = (await own_shop.browser.get(unescape(link[1]))).text
+    assert log.count(">made live<") == 1
+    assert "Proposals approved" not in page
 
 
 async def test_each_threshold_of_the_curve_is_a_plain_recount(own_shop: Shop) -> None:

@@ -44,6 +44,8 @@ async def test_a_text_is_proposed_in_the_editor_and_approved_by_another(own_shop
         assert (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["active"] == 2
         seen = (await rui.get("/console/changes")).text
         assert "Nothing waits" in seen
+        report = (await rui.get("/console/report")).text
+        assert "Proposals approved: 1, refused: 0, published alone: 0." in report
 
 
 async def test_a_proposal_without_a_reason_keeps_the_text(own_shop: Shop) -> None:

@@ -32,6 +32,7 @@ MORE = (
     "/console/settings/users",
     "/console/settings/keys",
     "/console/contain",
+    "/console/came-back",
 )
 ADDRESSES = (*(address for _, address, _ in NAVIGATION), *MORE)
 

@@ -91,7 +91,8 @@ async def test_how_a_rule_performs(shop: Service) -> None:
     assert (large["precision"]["labelled"], large["precision"]["share"]) == (1, 1.0)
     assert 0.2 < large["precision"]["low"] < 0.21
     assert large["immature"] == 1.0
-    assert large["came_back"] == {"of": 2, "succeeded": 0}
+    denied = {"of": 2, "succeeded": 0, "denied": ["p-3", "p-2"], "followed": []}
+    assert large["came_back"] == denied
     assert sum(large["trend"]) == 2
     assert by["unheard"]["tally"]["payments"] == 0
     assert by["unheard"]["last"] is None

@@ -308,8 +308,10 @@ def assert_performance(index: AccountIndex, shop: Shop, payments: list[Plain], u
         sure = [one.label for one in own if one.label in ("fraud", "legitimate")]
         assert (each.precision.labelled, each.precision.fraud) == (len(sure), sure.count("fraud"))
         denied = [one for one in own if answered_action(one.decision) == "deny"]
-        assert each.came_back.of == len(denied)
-        assert each.came_back.succeeded == sum(came_back(one, payments) for one in denied)
+        newest = denied[::-1]
+        assert each.came_back.refused == tuple(one.id for one in newest)
+        followed = tuple(one.id for one in newest if came_back(one, payments))
+        assert each.came_back.followed == followed
 
 
 def came_back(refused: Plain, payments: list[Plain]) -> bool:

@@ -561,6 +561,39 @@ def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Des
     page.context.close()
 
 
+def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk) -> None:
+    page = desk.page("/console/score", viewport=WIDE)
+    sliders = page.locator("[role=slider]")
+    sliders.first.wait_for()
+    before = page.locator("#weighed dd").all_inner_texts()
+    with page.expect_response("**/console/score?*"):
+        sliders.first.focus()
+        for key in ("Home", "PageUp", "PageDown", "ArrowRight", "ArrowLeft"):
+            page.keyboard.press(key)
+    assert page.input_value("#thresholds [name=challenge]") == "0.00"
+    page.wait_for_selector("#weighed table")
+    box, over = sliders.last.bounding_box(), page.locator(".u-over").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 80)
+    page.mouse.down()
+    page.mouse.move(over["x"] + over["width"] / 2, box["y"] + 80, steps=5)
+    with page.expect_response("**/console/score?*"):
+        page.mouse.up()
+    assert page.input_value("#thresholds [name=deny]") == "0.50"
+    page.wait_for_function("document.querySelector('#weighed').innerText.includes('0.50')")
+    moved = page.locator("#weighed dd").all_inner_texts()
+    assert moved != before
+    page.goto(f"{desk.url}/console/score?challenge=0.00&deny=0.50")
+    sliders.first.wait_for()
+    assert page.locator("#weighed dd").all_inner_texts() == moved
+    unscripted = desk.page("/console/score?challenge=0.00&deny=0.50", java_script_enabled=False)
+    assert unscripted.locator("#weighed dd").all_inner_texts() == moved
+    unscripted.fill("#thresholds [name=deny]", "0.60")
+    unscripted.click("#thresholds button")
+    assert "0.60" in unscripted.inner_text("#weighed")
+    unscripted.context.close()
+    page.context.close()
+
+
 def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: Desk) -> None:
     page = desk.page(viewport=WIDE)
     page.wait_for_selector(".uplot .u-over")

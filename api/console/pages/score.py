@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from litestar import Request, get
@@ -49,16 +52,23 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
     since = here.query.get("since", SPANS[0])
     buckets = (await here.client.get("/v1/scores", {"by": "label", "since": since}))["scores"]
     in_force = await _thresholds_in_force(here)
+    chosen = _chosen(here, in_force)
     content = join_html(
         element("h1", words("frame.score")),
         _spans(here, since),
         element("p", words("score.note"), class_="hints"),
-        _curve(here, buckets, since),
+        _curve(here, buckets, since, chosen),
+        element("h2", words("score.weigh"), id="weigh"),
+        _weigh_form(here, since, chosen),
+        element(
+            "div",
+            _shares(here, buckets, chosen),
+            await _weighed(here, since),
+            id="weighed",
+            aria_live="polite",
+        ),
         element("h2", words("score.thresholds")),
         _thresholds(here, buckets, since, in_force),
-        element("h2", words("score.weigh"), id="weigh"),
-        _weigh_form(here, since, in_force),
-        await _weighed(here, since),
         element("h2", words("score.holdout")),
         await _false_positives(here),
     )
@@ -87,8 +97,55 @@ async def _thresholds_in_force(here: Visit) -> JsonObject:
     return thresholds
 
 
-def _weigh_form(here: Visit, since: str, in_force: JsonObject) -> Html:
-    """A form, because evaluating examines each payment of the span."""
+def _chosen(here: Visit, in_force: JsonObject) -> Mapping[str, Decimal]:
+    """The thresholds that the page tries, else those in force; none where they are not both known."""
+    found: dict[str, Decimal] = {}
+    for name in _THRESHOLDS:
+        text = here.query.get(name) or str(in_force.get(name, ""))
+        try:
+            found[name] = Decimal(text)
+        except InvalidOperation:
+            return {}
+    return found if all(0 <= share <= 1 for share in found.values()) else {}
+
+
+def _shares(here: Visit, buckets: list[JsonObject], chosen: Mapping[str, Decimal]) -> Html:
+    """What the chosen thresholds would do to the payments of the time."""
+    if not chosen:
+        return Html("")
+
+    def count(begin: Decimal, end: Decimal | None, label: str | None = None) -> int:
+        within = (
+            each
+            for each in buckets
+            if begin <= Decimal(str(each["score"])) and (end is None or each["score"] < end)
+        )
+        return sum(
+            int(each["payments"]) if label is None else _label_count(each, label) for each in within
+        )
+
+    low, high, lowest = chosen["challenge"], chosen["deny"], Decimal(0)
+    every, frauds = count(lowest, None), count(lowest, None, "fraud")
+    caught, honest = count(high, None, "fraud"), count(high, None, "legitimate")
+    shares = {
+        "challenged": (count(low, high), every),
+        "denied": (count(high, None), every),
+        "recall": (count(min(low, high), None, "fraud"), frauds),
+        "precision": (caught, caught + honest),
+    }
+    tiles = (
+        element(
+            "div",
+            element("dt", here.words(f"score.share_{name}")),
+            element("dd", percent(here, part, whole, 1)),
+        )
+        for name, (part, whole) in shares.items()
+    )
+    return element("dl", *tiles, class_="tiles")
+
+
+def _weigh_form(here: Visit, since: str, chosen: Mapping[str, Decimal]) -> Html:
+    """Cost is asked for: each payment of the time is looked at."""
     fields = (
         field(
             here.words(f"settings.{name}"),
@@ -100,7 +157,7 @@ def _weigh_form(here: Visit, since: str, in_force: JsonObject) -> Html:
                 min="0",
                 max="1",
                 required="",
-                value=here.query.get(name) or str(in_force.get(name, "")),
+                value=str(chosen.get(name, "")),
             ),
         )
         for name in _THRESHOLDS
@@ -112,6 +169,12 @@ def _weigh_form(here: Visit, since: str, in_force: JsonObject) -> Html:
         element("button", here.words("score.weigh_these"), class_="quiet"),
         action="/console/score#weigh",
         class_="line",
+        id="thresholds",
+        hx_get="/console/score",
+        hx_trigger="change delay:300ms, submit",
+        hx_target="#weighed",
+        hx_select="#weighed",
+        hx_swap="outerHTML",
     )
 
 
@@ -161,7 +224,9 @@ def _label_count(bucket: JsonObject, label: str) -> int:
     return int(found)
 
 
-def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
+def _curve(
+    here: Visit, buckets: list[JsonObject], since: str, chosen: Mapping[str, Decimal]
+) -> Html:
     words = here.words
     rows = []
     for start in range(0, 101, 10):
@@ -190,7 +255,13 @@ def _curve(here: Visit, buckets: list[JsonObject], since: str) -> Html:
         data_kinds="deny allow none",
         data_plain="1",
         data_across=words("payments.score"),
+        **({"data_thresholds": _slider_names(here)} if chosen else {}),
     )
+
+
+def _slider_names(here: Visit) -> str:
+    """What the sliders on the chart are called, by the fields that they move."""
+    return json.dumps({name: here.words(f"settings.{name}") for name in _THRESHOLDS})
 
 
 def _thresholds(here: Visit, buckets: list[JsonObject], since: str, in_force: JsonObject) -> Html:

@@ -297,7 +297,7 @@ function draw(host) {
         {
           ...axis,
           size: 30,
-          values: (_plot, ticks) => ticks.map((at) => (plain ? figure(at, 1) : clock.format(at * 1000))),
+          values: (_plot, ticks) => ticks.map((at) => (plain ? figure(at, 2) : clock.format(at * 1000))),
         },
         { ...axis, size: 56, values: (_plot, ticks) => ticks.map((count) => figure(count)) },
       ],
@@ -305,7 +305,7 @@ function draw(host) {
         { label: host.dataset.across, value: (_plot, at) => (at === null ? "–" : plain ? figure(at, 2) : clock.format(at * 1000)) },
         ...order.map((at) => series[at]),
       ],
-      cursor: { drag: { x: true, y: false, setScale: false } },
+      cursor: { drag: { x: !plain, y: false, setScale: false } },
       hooks: {
         draw: [
           ({ ctx, bbox, valToPos }) => {
@@ -339,7 +339,63 @@ function draw(host) {
     [shown[0], ...order.map((at) => shown[at + 1])],
     host,
   );
+  if ("thresholds" in host.dataset) slide(host, plot);
   new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: 220 })).observe(host);
+}
+
+// Thresholds stand on the chart of scores as sliders, each beside its field: what moves one moves the
+// other. Once it rests, the form asks for what they do and cost.
+const slides = { ArrowRight: 0.01, ArrowUp: 0.01, ArrowLeft: -0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -1, End: 1 };
+
+function slide(host, plot) {
+  const form = document.getElementById("thresholds");
+  const { challenge, deny } = form.elements;
+  const names = JSON.parse(host.dataset.thresholds);
+  const place = () => {
+    for (const slider of sliders) {
+      const score = slider.field.valueAsNumber;
+      if (Number.isNaN(score)) continue;
+      slider.style.left = `${plot.valToPos(score, "x")}px`;
+      slider.dataset.text = `${names[slider.field.name]} ${figure(score, 2)}`;
+      slider.setAttribute("aria-valuenow", score);
+      slider.setAttribute("aria-valuetext", figure(score, 2));
+    }
+  };
+  const sliders = [challenge, deny].map((field) => {
+    const slider = document.createElement("div");
+    slider.field = field;
+    slider.className = `slider ${field.name}`;
+    slider.tabIndex = 0;
+    slider.role = "slider";
+    slider.ariaLabel = names[field.name];
+    slider.ariaValueMin = 0;
+    slider.ariaValueMax = 1;
+    const to = (score) => {
+      const low = field === deny ? challenge.valueAsNumber : 0;
+      const high = field === challenge ? deny.valueAsNumber : 1;
+      field.value = Math.min(high, Math.max(low, score)).toFixed(2);
+      place();
+    };
+    const rest = () => field.dispatchEvent(new Event("change", { bubbles: true }));
+    slider.addEventListener("keydown", (event) => {
+      if (!(event.key in slides)) return;
+      event.preventDefault();
+      to(field.valueAsNumber + slides[event.key]);
+      rest();
+    });
+    slider.addEventListener("pointerdown", (event) => slider.setPointerCapture(event.pointerId));
+    slider.addEventListener("pointermove", (event) => {
+      if (!slider.hasPointerCapture(event.pointerId)) return;
+      to(plot.posToVal(event.clientX - plot.over.getBoundingClientRect().left, "x"));
+    });
+    slider.addEventListener("pointerup", rest);
+    return slider;
+  });
+  host.setAttribute("role", "group");
+  plot.over.append(...sliders);
+  form.addEventListener("input", place);
+  plot.hooks.setSize = [place];
+  place();
 }
 
 const drawAll = () => document.querySelectorAll("[data-chart]:empty").forEach(draw);

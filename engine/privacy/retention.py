@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
 from tollkeeper.engine.keep import purge_alerts
@@ -32,6 +33,8 @@ async def keep_to_retention(engine: Engine) -> None:
                 if removed:
                     get_logger().info("purged", account=account, entries=removed)
             await engine.journal.expire(engine.clock())
+        except JournalError as error:
+            get_logger().warning("not_purged", reason=str(error))
         except Exception:  # whatever it is, the service goes on and the next round tries again
             get_logger().exception("not_purged")
         await asyncio.sleep(_EVERY_S)
@@ -50,13 +53,12 @@ async def purge_account(engine: Engine, account: int) -> int:
 
     No window is filled meanwhile: it would count what is being removed.
     """
-    settings = engine.state.accounts[account].settings
-    before = engine.clock() - settings.retention_days * DAY
     async with engine.publishing[account]:
-        if account not in engine.state.accounts:
+        known = engine.state.accounts.get(account)
+        if known is None:
             # The account was deleted meanwhile.
             return 0
-        return await _purge(engine, account, before)
+        return await _purge(engine, account, engine.clock() - known.settings.retention_days * DAY)
 
 
 async def _purge(engine: Engine, account: int, before: int) -> int:

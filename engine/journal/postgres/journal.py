@@ -43,6 +43,7 @@ from tollkeeper.engine.journal.postgres.ownership import (
 )
 from tollkeeper.engine.journal.postgres.schema import (
     has_current_tables,
+    known_tables,
     prepare_tables,
     require_current_tables,
     warn_of_settings,
@@ -84,7 +85,9 @@ async def _take_patiently(url: str, purpose: str, patience_s: float) -> Ownershi
     def attempt() -> Ownership:
         with closing(connect(url)) as connection:
             prepare_tables(connection, url)
-            return take(connection, url, purpose)
+            ownership = take(connection, url, purpose)
+            known_tables(connection, url)
+            return ownership
 
     deadline = time.monotonic() + patience_s
     while True:
@@ -305,12 +308,16 @@ class PostgresJournal(Journal):
             self._ownership.last_place = sequence
 
     async def take_over(self, purpose: str, address: str) -> bool:
-        """Make this process the owner, which other nodes reach at `address`; False while another's
-        lease lasts. Raises `Unavailable`."""
+        """Makes the journal this process's, reached by others at `address`; False while another's
+        lease lasts. Raises `Unavailable`, `JournalError` where a newer release has changed the
+        tables: none does as long as somebody owns the journal."""
 
         def attempt() -> bool:
             with self._reader() as connection:
-                return try_to_take(connection, self._ownership, purpose, address)
+                if not try_to_take(connection, self._ownership, purpose, address):
+                    return False
+                known_tables(connection, self._url)
+                return True
 
         self._store.proved_at = time.monotonic()
         if not await asyncio.to_thread(attempt):

@@ -24,6 +24,7 @@ _TELL = (
     " seen_at = excluded.seen_at"
 )
 _ANOTHER = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
+_ANYBODY = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE {_RECENT})"
 _PRESENT = (
     "SELECT node, address FROM nodes WHERE is_whole"
     f" AND seen_at > clock_timestamp() - interval '{PRESENT_S} seconds'"
@@ -76,6 +77,13 @@ def tell(connection: SqlConnection, heartbeat: Heartbeat) -> None:
 def leave(connection: SqlConnection, node: str) -> None:
     """Says that a node has ended."""
     connection.execute("DELETE FROM nodes WHERE node = ?", (node,))
+
+
+def is_followed(connection: SqlConnection) -> bool:
+    """Whether any node is there."""
+    if connection.execute("SELECT to_regclass('nodes')").fetchone()[0] is None:
+        return False
+    return bool(connection.execute(_ANYBODY).fetchone()[0])
 
 
 def has_successor(connection: SqlConnection, node: str) -> bool:

@@ -41,6 +41,10 @@ _GIVE_TO = (
     "UPDATE shards SET owner = ?, address = '', lease_until = clock_timestamp()"
     f" + interval '{GIVEN_S} seconds' WHERE shard = 1 AND owner = ? AND epoch = ?"
 )
+_SHUT_OUT = (
+    "UPDATE shards SET epoch = epoch + 1, owner = ''"
+    " WHERE shard = 1 AND lease_until < clock_timestamp() RETURNING epoch"
+)
 _HOLDER = "SELECT purpose, process, lease_until > clock_timestamp() FROM shards WHERE shard = 1"
 _STANDING = (
     "SELECT owner, address, lease_until > clock_timestamp(), last_place, safe_place"
@@ -118,6 +122,12 @@ def take_again(connection: PostgresConnection, ownership: Ownership) -> bool:
         return False
     ownership.epoch, ownership.last_place = row
     return True
+
+
+def shut_out(connection: PostgresConnection) -> bool:
+    """Begins an epoch of nobody, so that nobody who owned the journal before can still write; False
+    while an owner's lease lasts."""
+    return connection.execute(_SHUT_OUT).fetchone() is not None
 
 
 def require_moved(connection: PostgresConnection, url: str, moving: str = "") -> None:

@@ -17,7 +17,8 @@ from tollkeeper.engine.journal.postgres.connection import (
     PostgresConnection,
     shown_address,
 )
-from tollkeeper.engine.journal.postgres.ownership import holder_of
+from tollkeeper.engine.journal.postgres.nodes import is_followed
+from tollkeeper.engine.journal.postgres.ownership import shut_out
 from tollkeeper.engine.log import get_logger
 
 # Whoever holds it alone makes tables: a number that nobody else is likely to have chosen.
@@ -224,7 +225,8 @@ CREATE TRIGGER removed AFTER DELETE ON journal REFERENCING OLD TABLE AS former
 
 class Migration(NamedTuple):
     """A change of the tables. A release that knows nothing of an *addition* misses nothing and does
-    nothing wrong beside it, so nodes of both can share the tables."""
+    nothing wrong beside it, so nodes of both can share the tables. Any other change is made while
+    nobody uses the tables, and shuts out whoever comes back to them without knowing it."""
 
     script: str
     is_addition: bool = False
@@ -250,10 +252,10 @@ def prepare_tables(connection: PostgresConnection, url: str) -> None:
             version = _version(connection, url)
             steps = _MIGRATIONS[version:]
             may_be_beside = version == 0 or all(each.is_addition for each in steps)
-            if not may_be_beside and holder_of(connection) is not None:
+            if not may_be_beside and (is_followed(connection) or not shut_out(connection)):
                 raise Locked(
                     f"`{shown_address(url)}` is used by an older version: its tables are changed"
-                    " once that has ended"
+                    " once all of its services have ended"
                 )
             for step in steps:
                 connection.raw.execute(step.script)
@@ -272,7 +274,7 @@ def require_current_tables(connection: PostgresConnection, url: str) -> None:
     row = connection.execute("SELECT to_regclass('tollkeeper_tables')").fetchone()
     if row[0] is None:
         raise JournalError(f"there is no journal in `{shown_address(url)}`")
-    if _known_version(connection, url) < NEWEST_TABLES:
+    if known_tables(connection, url) < NEWEST_TABLES:
         raise JournalError(
             f"the service that uses `{shown_address(url)}` is older than this command: restart it"
             " first"
@@ -298,11 +300,11 @@ def _version(connection: PostgresConnection, url: str) -> int:
             )
         connection.execute("CREATE TABLE tollkeeper_tables (version int NOT NULL)")
         connection.execute("INSERT INTO tollkeeper_tables VALUES (0)")
-    return _known_version(connection, url)
+    return known_tables(connection, url)
 
 
-def _known_version(connection: PostgresConnection, url: str) -> int:
-    """The version of tables that this release can use. Raises `JournalError` for others."""
+def known_tables(connection: PostgresConnection, url: str) -> int:
+    """The version of the tables, which this release can use. Raises `JournalError` for others."""
     ((version,),) = connection.execute("SELECT version FROM tollkeeper_tables").fetchall()
     if version > NEWEST_TABLES:
         ((least,),) = connection.execute("SELECT least FROM tollkeeper_tables").fetchall()

@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import psycopg
 import pytest
 
-from tollkeeper.engine.journal.contract import Fenced, Locked, Taken, Unavailable
+from tollkeeper.engine.journal.contract import Fenced, JournalError, Locked, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Idempotency, Kind
 from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import follow_database, open_database
+from tollkeeper.engine.journal.postgres.nodes import Heartbeat, leave, tell
 from tollkeeper.engine.journal.postgres.schema import Migration
 from tollkeeper.tests.engine.journal.proxy import proxy_to
 
@@ -364,6 +366,44 @@ async def test_tables_are_changed_only_once_no_older_service_uses_them(database,
     ):
         async with open_database(database, "serve"):
             pass
+
+
+async def test_whoever_used_tables_before_they_were_changed_can_neither_write_nor_take_them_over(
+    database, make, monkeypatch
+):
+    async with (
+        open_database(database, "serve") as paused,
+        follow_database(database) as follower,
+    ):
+        await paused.append(make(1))
+        expire(database)
+        with monkeypatch.context() as patch:
+            with_next(patch, Migration("CREATE TABLE next ()"))
+            async with follow_database(database) as newer:
+                assert (await newer.standing()).last == 1
+        with pytest.raises(Unavailable):
+            await paused.append(make(2))
+        await asyncio.wait_for(paused.lost(), 30)
+        with pytest.raises(JournalError, match="written by a newer version"):
+            await follower.take_over("serve", "")
+    assert places(database) == [1]
+
+
+async def test_tables_are_changed_only_once_no_node_of_the_release_before_is_there(
+    database, monkeypatch
+):
+    older = Heartbeat("older", "http://127.0.0.1:1", "0.1.0", 0, is_whole=True)
+    async with follow_database(database) as following:
+        await following.look(partial(tell, heartbeat=older))
+        with monkeypatch.context() as patch:
+            with_next(patch, Migration("CREATE TABLE next ()"))
+            # Nobody owns the journal at the moment, as when one of two hands it to the other.
+            with pytest.raises(Locked, match="once all of its services have ended"):
+                async with follow_database(database):
+                    pass
+            await following.look(partial(leave, node="older"))
+            async with follow_database(database):
+                pass
 
 
 async def test_what_is_added_to_the_tables_lets_nodes_of_the_release_before_go_on_beside(

@@ -91,12 +91,18 @@ class Running:
         self.process.wait(PATIENCE_S)
 
 
+def _toll(arguments: list[str]) -> None:
+    main(arguments)
+
+
 @contextmanager
-def serving(folder: Path, options: Sequence[str] = ()) -> Iterator[Running]:
+def serving(
+    folder: Path, options: Sequence[str] = (), toll: Callable[[list[str]], None] = _toll
+) -> Iterator[Running]:
     """Serves the folder with `toll serve` until the block ends; ready when the block begins."""
     port = free_port()
     command = ["serve", "--data", str(folder), "--port", str(port), *options]
-    with _started(folder, port, _toll, command) as running:
+    with _started(folder, port, toll, command) as running:
         yield running
 
 
@@ -106,10 +112,6 @@ def serving_within(folder: Path, **settings: Any) -> Iterator[Running]:
     port = free_port()
     with _started(folder, port, _serve, Settings(folder=folder, port=port, **settings)) as running:
         yield running
-
-
-def _toll(arguments: list[str]) -> None:
-    main(arguments)
 
 
 def _serve(settings: Settings) -> None:

@@ -68,7 +68,9 @@ TELL_S = 1.0
 AGAIN_S = 0.5
 """How long a node waits after a failure before it opens the journal again."""
 CEASE_S = 0.3
-"""How long requests in flight may still be answered before the journal is handed over."""
+"""How long what was begun may still be answered before the journal is handed over."""
+ENDS_S = 10.0
+"""How long a node that leaves a journal waits for a database that does not answer."""
 TAKEN_S = 2.0
 """How long a node that gave a journal away waits for the other to take it."""
 _REACH = (
@@ -162,6 +164,9 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
     async with AsyncExitStack() as stack:
         following_journal = follow_database(shard.source.url, waiting_limit=settings.waiting)
         journal = await stack.enter_async_context(following_journal)
+        stack.callback(journal.end_within, ENDS_S)
+        ending = asyncio.create_task(_end_in_time(serving, journal))
+        stack.callback(ending.cancel)
         certificates = settings.node_tls
         tls = None if certificates is None else node_context(certificates)
         await take_kept(shard.source, journal, tls)
@@ -204,6 +209,12 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
             shard.giving.clear()
             with suppress(JournalError):
                 await journal.query(partial(leave, node=journal.node))
+
+
+async def _end_in_time(serving: Serving, journal: PostgresJournal) -> None:
+    """Lets nothing wait for the database for long once the node is to stop."""
+    await serving.stopping.wait()
+    journal.end_within(ENDS_S)
 
 
 async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:

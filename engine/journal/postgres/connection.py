@@ -7,11 +7,15 @@ here: the index of ids, which spans all parts of the journal, and the numbers gi
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from os import dup
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from tollkeeper.engine.journal.connection import FoundRows
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
@@ -46,6 +50,7 @@ _BYTES_IN = (
 _PATIENCE_S = 10
 # What a standby has not been heard of is told by a warning, while the commit itself succeeds.
 _NOT_REPLICATED = "01000"
+_BROKEN_OFF = "the service ends, and waits for the database no more"
 _SESSION = (
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c default_transaction_isolation=read\\ committed"
@@ -101,6 +106,11 @@ class PostgresConnection:
     def close(self) -> None:
         self.raw.close()
 
+    def break_off(self) -> None:
+        """Ends it under whoever waits for an answer in another thread, who gets `Unavailable`."""
+        with suppress(psycopg.Error, OSError), socket.socket(fileno=dup(self.raw.fileno())) as same:
+            same.shutdown(socket.SHUT_RDWR)
+
     def _hear(self, notice: Diagnostic) -> None:
         if notice.sqlstate == _NOT_REPLICATED:
             self.was_warned = True
@@ -149,6 +159,36 @@ def shown_address(url: str) -> str:
         return "--database"
     host, port, name = (given.get(each) for each in ("host", "port", "dbname"))
     return f"postgresql://{host or 'localhost'}:{port or 5432}/{name or ''}"
+
+
+class OpenConnections:
+    """The connections of one process to one journal: all of them can be broken off at once."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._open: WeakSet[PostgresConnection] = WeakSet()
+        self._is_broken_off = False
+        self._lock = Lock()
+
+    def connect(self) -> PostgresConnection:
+        """Another one. Raises `Unavailable`, at once where they are broken off."""
+        if self._is_broken_off:
+            raise Unavailable(_BROKEN_OFF)
+        connection = connect(self._url)
+        with self._lock:
+            self._open.add(connection)
+            is_broken_off = self._is_broken_off
+        if is_broken_off:
+            connection.close()
+            raise Unavailable(_BROKEN_OFF)
+        return connection
+
+    def break_off(self) -> None:
+        """Ends all there are, whatever they wait for, and lets no other be made."""
+        with self._lock:
+            self._is_broken_off = True
+            for each in self._open:
+                each.break_off()
 
 
 @contextmanager

@@ -28,7 +28,11 @@ from tollkeeper.engine.journal.contract import (
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange, ListEntry
 from tollkeeper.engine.journal.in_flight import InFlight
 from tollkeeper.engine.journal.journal import Journal
-from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
+from tollkeeper.engine.journal.postgres.connection import (
+    OpenConnections,
+    PostgresConnection,
+    connect,
+)
 from tollkeeper.engine.journal.postgres.ownership import (
     LEASE_S,
     JournalStanding,
@@ -149,16 +153,17 @@ class PostgresJournal(Journal):
 
     def __init__(self, url: str, ownership: Ownership, waiting_limit: int = WAITING_LIMIT) -> None:
         self._url = url
+        self._connections = OpenConnections(url)
+        self._breaking_off: asyncio.TimerHandle | None = None
         self._ownership = ownership
         self._in_flight = InFlight()
         self._unused_ids = UnusedIds()
-        self._store = PostgresStore(url, ownership)
-        self._read_threads = ThreadPoolExecutor(_POINT_READS, "journal-reads")
-        self._idle_connections: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
-        # By `time.monotonic`: when a read last found this process to be the owner.
-        self._confirmed_at = 0.0
-        self._confirmation: asyncio.Task[None] | None = None
-        self._renewal: asyncio.Task[None] | None = None
+        self._store = PostgresStore(self._connections, ownership)
+        self._points = ThreadPoolExecutor(_POINT_READS, "journal-reads")
+        self._idle: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
+        self._seen_at = 0.0
+        self._look: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
         with self._reader() as connection:
             self.shard = layout_of(connection)
             self._identity = reads.identity(connection)
@@ -284,7 +289,7 @@ class PostgresJournal(Journal):
 
     def discard_abandoned(self) -> None:
         before = time.time_ns() // 1000 - staging.LONGEST_IMPORT
-        with closing(connect(self._url)) as connection:
+        with closing(self._connections.connect()) as connection:
             staging.discard_old(connection, before)
 
     async def requests(self) -> list[CommandRequest]:
@@ -384,6 +389,13 @@ class PostgresJournal(Journal):
                 self._confirmation = asyncio.create_task(self._confirm_owner())
             await asyncio.shield(self._confirmation)
 
+    def end_within(self, seconds: float) -> None:
+        """Whatever waits for the database then gets `Unavailable`: a commit waits for a standby as
+        long as there is none, and what became of it is left to the next owner."""
+        if self._breaking_off is None:
+            loop = asyncio.get_running_loop()
+            self._breaking_off = loop.call_later(seconds, self._connections.break_off)
+
     async def close(self) -> None:
         self._end_renewal()
         self._store.ending.set()
@@ -394,14 +406,16 @@ class PostgresJournal(Journal):
                 self._idle_connections.get_nowait().close()
         if self._ownership.epoch >= 0 and not self._store.is_lost:
             with suppress(Unavailable):
-                await asyncio.to_thread(self._release)
+                await asyncio.to_thread(self._give_back)
+        if self._breaking_off is not None:
+            self._breaking_off.cancel()
 
     async def _leave_nothing_behind(self) -> None:
         """Do nothing: PostgreSQL keeps overwritten rows until it vacuums, whatever is done here."""
 
     @contextmanager
     def _reader(self) -> Iterator[PostgresConnection]:
-        connection = self._idle_connection() or connect(self._url)
+        connection = self._waiting_connection() or self._connections.connect()
         try:
             yield connection
         finally:
@@ -451,8 +465,8 @@ class PostgresJournal(Journal):
                 with self._reader() as connection:
                     return read(connection)
             except Unavailable:
-                # An idle connection may have been closed by the server: try once with a new one.
-                with closing(connect(self._url)) as connection:
+                # A connection that was idle may have ended meanwhile.
+                with closing(self._connections.connect()) as connection:
                     return read(connection)
 
         return await in_thread(self._read_threads, work)
@@ -466,8 +480,8 @@ class PostgresJournal(Journal):
         finally:
             self._confirmation = None
 
-    def _release(self, node: str | None = None) -> None:
-        with closing(connect(self._url)) as connection:
+    def _give_back(self, node: str | None = None) -> None:
+        with closing(self._connections.connect()) as connection:
             if node is None:
                 release(connection, self._ownership)
             else:

@@ -19,8 +19,7 @@ from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.in_flight import Append
-from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect
+from tollkeeper.engine.journal.postgres.connection import OpenConnections, PostgresConnection
 from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, take_again
 
 _LEASE = f"clock_timestamp() + interval '{LEASE_S} seconds'"
@@ -71,8 +70,8 @@ class PostgresStore:
     `ending` is set, an outcome that can't be found out soon stays unknown.
     """
 
-    def __init__(self, url: str, ownership: Ownership) -> None:
-        self._url = url
+    def __init__(self, connections: OpenConnections, ownership: Ownership) -> None:
+        self._connections = connections
         self._ownership = ownership
         self._connection: PostgresConnection | None = None
         # A step finds its place in a full database, where an entry finds none.
@@ -259,7 +258,7 @@ class PostgresStore:
         if self.is_lost:
             raise Fenced(_LOST)
         if self._connection is None:
-            self._connection = connect(self._url)
+            self._connection = self._connections.connect()
         return self._connection
 
 

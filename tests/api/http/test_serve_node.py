@@ -10,6 +10,7 @@ from pathlib import Path
 from signal import SIGTERM
 
 import httpx
+import psycopg
 import pytest
 from structlog.testing import capture_logs
 
@@ -90,14 +91,40 @@ async def test_a_node_whose_database_goes_while_it_starts_waits_for_it(
 ) -> None:
     break_opening(monkeypatch, iter(range(3)))
     with own_database() as url:
-        async with starting(tmp_path, url) as address, httpx.AsyncClient(verify=False) as client:
-            status = 0
-            while status != 200:
+        async with starting(tmp_path, url) as address:
+            await until_ready(address)
+
+
+async def until_ready(address: str) -> None:
+    status = 0
+    async with httpx.AsyncClient(verify=False) as client:
+        while status != 200:
+            await asyncio.sleep(0.05)
+            try:
+                status = (await client.get(f"{address}/health/ready")).status_code
+            except httpx.TransportError:
+                status = 0
+
+
+async def test_an_owner_whose_commits_are_never_answered_ends_when_it_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share, "ENDS_S", 0.1)
+    with own_database() as url:
+        async with starting(tmp_path, url) as address:
+            await until_ready(address)
+            # What every append and every renewal changes, as a commit that no standby confirms does.
+            holding = await psycopg.AsyncConnection.connect(url)
+            await holding.execute("SELECT 1 FROM shards FOR UPDATE")
+            while (await (await holding.execute(WAITING)).fetchall()) == [(0,)]:
                 await asyncio.sleep(0.05)
-                try:
-                    status = (await client.get(f"{address}/health/ready")).status_code
-                except httpx.TransportError:
-                    status = 0
+        await holding.close()
+
+
+WAITING = (
+    "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+    " WHERE NOT granted AND datname = current_database()"
+)
 
 
 async def test_a_node_that_waits_for_its_database_ends_when_it_is_told_to(

@@ -110,6 +110,20 @@ async def test_a_batch_that_arrives_after_a_takeover_is_not_written(database, ma
     assert do(database, "SELECT id FROM journal ORDER BY place") == [("p1",), ("the owner's",)]
 
 
+async def test_a_service_that_ends_waits_no_more_for_a_database_that_never_answers(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        proxy.answers.clear()
+        waiting = (
+            journal.append(make(1)),
+            asyncio.ensure_future(journal.standing()),
+            asyncio.ensure_future(journal.take_over("serve", "")),
+        )
+        await proxy.held.wait()
+        journal.end_within(0.0)
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in ended] == [Unavailable] * 3
+
+
 async def test_nothing_is_acknowledged_before_the_database_has_said_so(database, make):
     async with owned_through_proxy(database) as (proxy, journal):
         await journal.append(make(1))

@@ -31,6 +31,7 @@ hot_standby_feedback = on
 checkpoint_timeout = 1h
 min_wal_size = 8MB
 max_wal_size = 96MB
+wal_keep_size = 128MB
 """
 _DISK = "512m"
 _SEGMENT_MB = 4

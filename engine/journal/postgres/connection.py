@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from os import dup
-from threading import Lock
+from threading import Event, Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -50,7 +50,6 @@ _BYTES_IN = (
 _PATIENCE_S = 10
 # What a standby has not been heard of is told by a warning, while the commit itself succeeds.
 _NOT_REPLICATED = "01000"
-_BROKEN_OFF = "the service ends, and waits for the database no more"
 _SESSION = (
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c default_transaction_isolation=read\\ committed"
@@ -167,28 +166,32 @@ class OpenConnections:
     def __init__(self, url: str) -> None:
         self._url = url
         self._open: WeakSet[PostgresConnection] = WeakSet()
-        self._is_broken_off = False
         self._lock = Lock()
+        self._broken_off = Event()
 
     def connect(self) -> PostgresConnection:
         """Another one. Raises `Unavailable`, at once where they are broken off."""
-        if self._is_broken_off:
-            raise Unavailable(_BROKEN_OFF)
+        self._require_whole()
         connection = connect(self._url)
         with self._lock:
             self._open.add(connection)
-            is_broken_off = self._is_broken_off
-        if is_broken_off:
+        try:
+            self._require_whole()
+        except Unavailable:
             connection.close()
-            raise Unavailable(_BROKEN_OFF)
+            raise
         return connection
 
     def break_off(self) -> None:
         """Ends all there are, whatever they wait for, and lets no other be made."""
         with self._lock:
-            self._is_broken_off = True
+            self._broken_off.set()
             for each in self._open:
                 each.break_off()
+
+    def _require_whole(self) -> None:
+        if self._broken_off.is_set():
+            raise Unavailable("the service ends, and waits for the database no more")
 
 
 @contextmanager

@@ -85,6 +85,7 @@ CHECK_ERRORS: Final = (
     "bad-instant",
     "bad-regex",
     "regexes-too-large",
+    "too-costly",
     "out-of-range",
     "number-too-long",
     "wrong-arguments",

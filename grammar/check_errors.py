@@ -453,6 +453,21 @@ def regexes_too_large(span: Span) -> Diagnostic:
     )
 
 
+def too_costly(span: Span, noun: str, total: int, own: int, most: int) -> Diagnostic:
+    return _error(
+        "too-costly",
+        span,
+        f"one {noun} could keep this file busy for {_milliseconds(total)}, and {_milliseconds(most)} "
+        f"are the most: {_milliseconds(own)} of them here",
+        "look at a shorter text with `left`, use a simpler pattern, "
+        "or ask it of the payment and not of each attempt",
+    )
+
+
+def _milliseconds(nanoseconds: int) -> str:
+    return f"{-(-nanoseconds // 100_000) / 10:,.1f} ms"
+
+
 def out_of_range(span: Span, meets: str, low: Decimal | None, high: Decimal | None) -> Diagnostic:
     if low is not None and high is not None:
         bounds = f"is from {low:f} to {high:f}"

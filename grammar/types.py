@@ -23,6 +23,8 @@ from typing import TypeAlias
 MAX_DIGITS = 38
 METADATA_SCALE = 6
 METADATA_LIMIT = 10**12
+LONGEST_EVENT_TEXT = 1024
+"""Characters in a text of an event's data."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from tollkeeper.engine.intake.codes import (
     ResponseMeaning,
 )
 from tollkeeper.engine.intake.field_rules import is_digits
-from tollkeeper.engine.intake.payment import Payment, Transaction
+from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
+from tollkeeper.engine.intake.payment import MAX_HEADER, MAX_TEXT, Payment, Transaction
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import (
     Boolean,
@@ -155,7 +156,8 @@ def _fields(
         if access[:1] == ("payment",):
             here = _DERIVED_ACCESS.get(path, here)
         refuses = _REFUSALS.get(rule or "") or _too_long(bare)
-        yield Field(path, _type(bare, rule, codes), doc, here, field.required, refuses)
+        type_ = _type(bare, rule, codes)
+        yield Field(path, type_, doc, here, field.required, refuses, _longest(type_, bare))
         if isinstance(bare, inspect.StructType):
             yield from _fields(bare.cls, path, codes, here)
 
@@ -200,6 +202,14 @@ def _type(bare: inspect.Type, rule: str | None, codes: Mapping[str, tuple[str, .
             return Boolean()
         case _:
             return String()
+
+
+def _longest(type_: Type, bare: inspect.Type) -> int:
+    if isinstance(type_, Headers):
+        return MAX_HEADER
+    if isinstance(type_, Metadata):
+        return DEFAULT_LIMITS.metadata_size
+    return getattr(bare, "max_length", None) or MAX_TEXT
 
 
 def _decimal(bound: Any) -> Decimal | None:

@@ -23,9 +23,6 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.walk import children
 
-_MAX_TEXT = 1024
-"""Characters in a text of an event's data."""
-
 OWN = ("id", "timestamp")
 """The fields that every event has beside its type's own."""
 
@@ -132,8 +129,8 @@ def _read_text(
         return violations.invalid_type(path, "a string")
     if choices is not None:
         return (given, given) if given in choices else violations.not_one_of(path, choices)
-    if len(given) > _MAX_TEXT:
-        return violations.too_long(path, _MAX_TEXT, "characters")
+    if len(given) > t.LONGEST_EVENT_TEXT:
+        return violations.too_long(path, t.LONGEST_EVENT_TEXT, "characters")
     if not given and required:
         return violations.empty(path)
     text = mask_card_numbers(given)

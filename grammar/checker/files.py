@@ -12,6 +12,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.checker import declarations, events, given, scorecards
 from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
+from tollkeeper.grammar.checker.cost import too_costly
 from tollkeeper.grammar.checker.expressions import condition
 from tollkeeper.grammar.checker.scope import KnownNames, Scope, TooManyError, Work
 from tollkeeper.grammar.checker.warnings import warnings
@@ -45,10 +46,16 @@ def check(
     program: p.Program | None = None
     with suppress(TooManyError):
         program = _program(work, file)
-    if any(found.severity == "error" for found in work.found):
+    if program is not None and not _has_error(work):
+        work.found.extend(too_costly(work, program))
+    if _has_error(work):
         program = None
     work.found.extend(warnings(work, file, program))
     return CheckOutcome(program, tuple(sorted(work.found, key=lambda each: each.span)))
+
+
+def _has_error(work: Work) -> bool:
+    return any(found.severity == "error" for found in work.found)
 
 
 def _program(work: Work, file: s.File) -> p.Program:

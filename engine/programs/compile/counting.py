@@ -10,11 +10,11 @@ from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.folds import each_element
+from tollkeeper.engine.programs.compile.sharing import same_for_all
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, module
 from tollkeeper.engine.velocity.contract import CountedSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Vocabulary
-from tollkeeper.grammar.walk import parts
 
 _PARAMETERS = ("p", "d", "v", "e", "y")
 _TIME = "t"
@@ -82,14 +82,13 @@ def _parts_of_element(series: p.Series) -> list[p.Expression]:
 
 
 def _parts_to_share(series: p.Series) -> list[p.Expression]:
-    """The parts with one value a payment; of the parts evaluated for each transaction, only their
-    lets."""
+    """The parts with one value a payment; of those evaluated for each transaction, what reads none."""
     inner = _parts_of_element(series)
     if series.collection == "payments":
         return [*series.by, *inner]
-    lets = [each for part in inner for each in parts(part) if isinstance(each, p.LetValue)]
+    same = [each for part in inner for each in same_for_all(part)]
     # Evaluated again for each transaction.
-    return [*series.by, *lets, *lets]
+    return [*series.by, *same, *same]
 
 
 def _group(unit: Unit, by: Sequence[p.Expression]) -> Code:

@@ -38,15 +38,25 @@ def resolve_let(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
 
 
 def operands(node: p.Expression) -> Iterator[p.Expression]:
-    """The parts that are computed with `node`; of an aggregate only the lets it reads."""
+    """The parts that are computed with `node`; of an aggregate only those that read no element."""
     if isinstance(node, p.History):
         return
     if isinstance(node, p.Fold):
-        inside = (part for part in (node.value, node.where) if part is not None)
-        for part in inside:
-            yield from (each for each in parts(part) if isinstance(each, p.LetValue))
+        for part in children(node):
+            yield from same_for_all(part)
     else:
         yield from children(node)
+
+
+def same_for_all(node: p.Expression) -> Iterator[p.Expression]:
+    """The largest parts that have one value for all elements that `node` is computed for."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if not any(isinstance(each, p.ElementFact) for each in parts(part)):
+            yield part
+        else:
+            waiting.extend(children(part))
 
 
 def leading(node: p.Expression, lets: Sequence[p.Let]) -> Iterator[p.Expression]:

@@ -47,7 +47,12 @@ _LOOK_S = 0.5
 """The longest time (s) between two polls of the outbox."""
 _TRIM_S = 10.0
 _AT_ONCE = 50
-"""The most addresses that are sent to at the same time."""
+_TURN = 10 * SECOND
+"""For so long one address after the other may hold a place, as some receivers are slow."""
+_OF_ACCOUNT = 5
+_FAILING = 25
+"""The most addresses that are sent to at the same time; those of one account, and those of all
+accounts whose last attempt failed. So receivers that hang leave places for the others."""
 MAX_ANSWER = 64 * 1024
 """The most bytes of a response's body that are read; its contents are ignored."""
 
@@ -66,7 +71,7 @@ _chance = SystemRandom()
 @dataclass
 class _Round:
     """The deliveries under way, and, by account and address, the failures in a row and until when
-    (µs) the address pauses.
+    (µs) the address pauses, or since when it is without a place though more is due.
     """
 
     engine: Engine
@@ -118,8 +123,10 @@ async def _look(under_way: _Round) -> None:
     engine, sending = under_way.engine, under_way.sending
     engine.monitors.raised.clear()
     now = engine.clock()
-    for of in await engine.outbox.read(lambda c: outbox.due_addresses(c, now)):
-        if of in sending or len(sending) >= _AT_ONCE or now < under_way.rests.get(of, 0):
+    due = await engine.outbox.read(lambda c: outbox.due_addresses(c, now))
+    # Whichever has waited longest comes first, so that none waits for ever.
+    for of in sorted(due, key=lambda of: under_way.rests.get(of, 0)):
+        if of in sending or now < under_way.rests.get(of, 0) or not _has_place(under_way, of):
             continue
         if not _waits(engine, *of):
             sending[of] = asyncio.create_task(_send_due(under_way, *of))
@@ -129,6 +136,15 @@ async def _look(under_way: _Round) -> None:
             await engine.monitors.raised.wait()
     except TimeoutError:
         await remember_progress(engine)
+
+
+def _has_place(under_way: _Round, of: tuple[int, str]) -> bool:
+    """Whether one address more may be sent to now."""
+    sending = under_way.sending
+    if len(sending) >= _AT_ONCE or sum(account == of[0] for account, _ in sending) >= _OF_ACCOUNT:
+        return False
+    failures = under_way.failures
+    return of not in failures or sum(each in failures for each in sending) < _FAILING
 
 
 def _waits(engine: Engine, account: int, url: str) -> bool:
@@ -141,14 +157,18 @@ def _waits(engine: Engine, account: int, url: str) -> bool:
 
 
 async def _send_due(under_way: _Round, account: int, url: str) -> None:
-    """Send all due notices to one address, one after the other, until one fails."""
-    engine = under_way.engine
+    """Send due notices to one address, one after the other, until one fails or its turn is over."""
+    engine, until = under_way.engine, under_way.engine.clock() + _TURN
     try:
         while not _waits(engine, account, url):
             due = await engine.outbox.read(
                 partial(outbox.next_due, account=account, url=url, now=engine.clock())
             )
             if due is None:
+                under_way.rests.pop((account, url), None)
+                return
+            if engine.clock() >= until:
+                under_way.rests[account, url] = until
                 return
             changed = await _send(under_way, due)
             await engine.outbox.write(partial(outbox.set_delivery, changed=changed))

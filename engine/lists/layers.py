@@ -38,6 +38,11 @@ class Layers(Generic[K]):
                 return layer[key]
         return None
 
+    @property
+    def most(self) -> int:
+        """How many keys there are at most: those that several layers hold count for each."""
+        return sum(map(len, self.layers))
+
     def with_changes(self, changes: Mapping[K, HeldEntry | None]) -> Layers[K]:
         """The mapping with these changes made; None removes a key."""
         *upper, base = self.layers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from tollkeeper.engine.registry.changes import Change
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.lists import (
     check_entries_alone,
+    check_entry_count,
     find_list,
     make_list,
     put_entries,
@@ -57,12 +58,14 @@ async def decide_entries(
 
     Raises what `decide` raises."""
     async with engine.changing:
-        present = engine.active[account].contents[name]
+        all_present = engine.active[account].contents
+        present = all_present[name]
         change, content = decide(engine.state.accounts[account], present)
         match content:
             case None:
                 await make_change(engine, account, by, change)
             case Addition(entries=entries):
+                check_entry_count(_count_entries(all_present) + len(entries))
                 contents = add_entries(present, entries)
                 await make_change(engine, account, by, change, content, contents)
             case Removal(values=values):
@@ -110,6 +113,11 @@ async def met_page(
     return EntriesPage(found, found[-1].value if len(beyond) > limit else None)
 
 
+def _count_entries(contents: Mapping[str, Contents], without: str | None = None) -> int:
+    """How many entries an account's lists and tables hold at most, those of `without` aside."""
+    return sum(each.index.held.most for name, each in contents.items() if name != without)
+
+
 class MakeList(AccountVerb, frozen=True):
     """Make a list or table; `spec` in the form of `PUT /lists/{name}`.
 
@@ -146,7 +154,9 @@ class PutEntries(AccountVerb, frozen=True):
             change, content = await _map_beside_traffic(
                 self.entries, lambda each: put_entries(state, name, each, author)
             )
-            held = engine.active[account].contents[name]
+            present = engine.active[account].contents
+            check_entry_count(_count_entries(present) + len(content.entries))
+            held = present[name]
             contents = await _map_beside_traffic(
                 content.entries, lambda each: add_entries(held, each)
             )
@@ -197,6 +207,7 @@ class ReplaceEntries(AccountVerb, frozen=True):
             count = await asyncio.to_thread(journal.count_staged, account, name, self.content)
             if count is None:
                 raise NotFound("content", f"nothing is staged for `{name}` under {self.content}")
+            check_entry_count(_count_entries(engine.active[account].contents, name) + count)
             staged = journal.staged_entries(self.content)
             held = await asyncio.to_thread(build_contents, spec, staged)
             async with engine.changing:

@@ -18,6 +18,8 @@ PREFIX = "toll_"
 TEST_PREFIX = "toll_test_"
 """Marks the keys of test accounts, for whoever finds one."""
 MAX_KEY_NAME = 64
+MAX_KEYS = 1000
+"""How many keys of an account are not revoked."""
 _SECRET_BYTES = 40
 _ID_LENGTH = 8
 # Looking up the algorithm takes OpenSSL longer than hashing a key.
@@ -49,7 +51,8 @@ def create_key(
     """A new key, which is shown only now, and its creation; `expires_at` in µs.
 
     Its first eight random characters are its id; at least 256 bits stay secret. `owner` is one of
-    the users, or empty. Raises `Invalid` with all violations.
+    the users, or empty. Raises `Invalid` with all violations, `Conflict` when the account has as many
+    keys as it may.
     """
     violations = _check_scopes(scopes)
     if len(name) > MAX_KEY_NAME or not name.isprintable():
@@ -60,6 +63,8 @@ def create_key(
         violations.append(Violation("key.owner", "invalid_value", message))
     if violations:
         raise Invalid(violations)
+    if sum(each.revoked_at is None for each in account.keys.values()) >= MAX_KEYS:
+        raise Conflict("key", f"an account has at most {MAX_KEYS} keys that are not revoked")
     prefix = (PREFIX if account.live is None else TEST_PREFIX) + shard_mark(shard)
     while True:
         key = prefix + secrets.token_urlsafe(_SECRET_BYTES)

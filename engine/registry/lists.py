@@ -33,6 +33,9 @@ from tollkeeper.grammar.program import ListUse, TableUse
 MAX_AUDITED_VALUES = 100
 MAX_PROPOSED_ENTRIES = 1000
 MAX_COLUMNS = 64
+MAX_LISTS = 500
+MAX_ENTRIES = 5_000_000
+"""How many entries all lists and tables of an account hold together."""
 _MAX_CHOICES = 1000
 
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -52,11 +55,12 @@ def make_list(account: Account, name: str, spec: Spec) -> ListMade | None:
     """The creation of an empty list or table; None when a suitable one exists.
 
     A table is suitable when it has the requested columns, and perhaps more. Raises `Invalid` when
-    the existing one has another type.
+    the existing one has another type, and when the account has as many as it may.
     """
     check_name("list.name", name)
     there = account.lists.get(name)
     if there is None:
+        _check_list_count(len(account.lists) + 1)
         return ListMade(name, spec)
     if not _serves(there.spec, spec):
         message = f"`{name}` is {_describe(there.spec)}, not {_describe(spec)}"
@@ -82,7 +86,9 @@ def make_declared_lists(
             violations.extend(error.violations)
     if violations:
         raise Invalid(violations)
-    return [change for change in made if change is not None]
+    new = [change for change in made if change is not None]
+    _check_list_count(len(account.lists) + len(new))
+    return new
 
 
 def table_spec(use: TableUse) -> TableSpec:
@@ -153,6 +159,20 @@ def _read_entries(
     if not entries:
         raise Invalid([Violation("entries", "missing", "there are no entries")])
     return tuple(entries.values())
+
+
+def _check_list_count(count: int) -> None:
+    """Raises `Invalid` when so many lists and tables are more than an account may have."""
+    if count > MAX_LISTS:
+        message = f"an account has at most {MAX_LISTS} lists and tables"
+        raise Invalid([Violation("list.name", "out_of_range", message)])
+
+
+def check_entry_count(count: int) -> None:
+    """Raises `Invalid` when so many entries are more than an account's lists and tables may hold."""
+    if count > MAX_ENTRIES:
+        message = f"the lists and tables of an account hold at most {MAX_ENTRIES:,} entries"
+        raise Invalid([Violation("entries", "out_of_range", message)])
 
 
 def addition(name: str, entries: Sequence[ListEntry]) -> tuple[EntriesChanged, Addition]:

@@ -21,6 +21,15 @@ from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
 
 MAX_REASON = 500
+MAX_FILES: Final[Mapping[ProgramKind, int]] = {
+    "rule": 500,
+    "scorecard": 50,
+    "event": 100,
+    "definitions": 100,
+}
+"""How many names of a kind an account has."""
+MAX_STORED = 256 * 1024 * 1024
+"""Bytes of all of an account's versions, which are held in memory: texts and encoded programs."""
 NOUNS: Mapping[ProgramKind, str] = {
     "rule": "rule",
     "scorecard": "scorecard",
@@ -71,7 +80,8 @@ def store_version(
     """The next version of a file with this text.
 
     Returns the newest version when its text and uses are the same. `expected` is the newest version
-    that the author knew of, 0 for none: raises `Conflict` when there is a newer one.
+    that the author knew of, 0 for none: raises `Conflict` when there is a newer one, and when the
+    account has as many files or as much text as it may.
     """
     versions = account.files.get((file.kind, file.name), Lineage()).versions
     sum_ = file_checksum(text, uses)
@@ -80,6 +90,7 @@ def store_version(
     if expected is not None and expected != len(versions):
         message = f"the newest version of `{file.name}` is {len(versions)}, not {expected}"
         raise Conflict("version", message)
+    _check_room(account, file, text)
     return VersionStored(
         kind=file.kind,
         name=file.name,
@@ -90,6 +101,20 @@ def store_version(
         language=LANGUAGE_VERSION,
         program=file.program,
     )
+
+
+def _check_room(account: Account, file: EncodedFile, text: str) -> None:
+    """Raises `Conflict`."""
+    if (file.kind, file.name) not in account.files:
+        most = MAX_FILES[file.kind]
+        if sum(kind == file.kind for kind, _ in account.files) >= most:
+            noun = "files of definitions" if file.kind == "definitions" else f"{NOUNS[file.kind]}s"
+            raise Conflict("name", f"an account has at most {most} {noun}")
+    stored = (each for lineage in account.files.values() for each in lineage.versions)
+    held = sum(len(each.text) + len(each.program) for each in stored)
+    if held + len(text) + len(file.program) > MAX_STORED:
+        message = f"an account's versions take at most {MAX_STORED // 2**20} MiB"
+        raise Conflict("version", message)
 
 
 def find_lineage(account: Account, kind: ProgramKind, name: str) -> Lineage:

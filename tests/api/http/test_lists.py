@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.engine.registry import lists as registry_lists
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -239,3 +240,16 @@ async def test_an_edit_leaves_what_is_published_as_it_was_compiled(service: Serv
     assert removed.status_code == 200
     left = service.engine.active[1].environment.lists["blocked"]
     assert [left.contains(f"u-{number}", 0) for number in (499, 500)] == [True, False]
+
+
+async def test_an_account_holds_so_many_entries_and_no_more(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry_lists, "MAX_ENTRIES", 2)
+    for name in ("one", "two"):
+        await service.client.put(f"/v1/lists/{name}", json={"type": "string"})
+    for name, value, status in (("one", "a", 200), ("two", "b", 200), ("one", "c", 422)):
+        sent = {"entries": [{"value": value}]}
+        answer = await service.client.put(f"/v1/lists/{name}/entries", json=sent)
+        assert answer.status_code == status, answer.text
+    assert errors(answer) == [("entries", "out_of_range")]

@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from tollkeeper.engine.registry import keys
 from tollkeeper.engine.registry.accounts import create_account
 from tollkeeper.engine.registry.changes import encode_change
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
@@ -104,3 +105,13 @@ def test_an_unknown_scope_or_none_is_refused(registry, scopes):
     with pytest.raises(Invalid) as refused:
         create_key(registry.account, scopes)
     assert [v.field for v in refused.value.violations] == ["key.scopes"]
+
+
+def test_an_account_has_so_many_keys_that_are_not_revoked_and_no_more(registry, monkeypatch):
+    monkeypatch.setattr(keys, "MAX_KEYS", 1)
+    _, change = create_key(registry.account, ["payments"])
+    registry.record(change)
+    with pytest.raises(Conflict, match="at most 1 keys"):
+        create_key(registry.account, ["payments"])
+    registry.record(revoke_key(registry.account, change.id))
+    assert create_key(registry.account, ["payments"])

@@ -4,6 +4,7 @@ import pytest
 
 from tollkeeper.engine.lists.contents import add_entries, build_contents
 from tollkeeper.engine.lists.spec import ListSpec, TableSpec
+from tollkeeper.engine.registry import lists
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.lists import (
     find_list,
@@ -217,3 +218,14 @@ def test_replacing_the_entries_gives_the_list_another_content(listed):
     assert (work.list, work.content) == ("trusted", 12)
     entries = find_list(listed.account, "trusted")
     assert (entries.content, entries.changed) == (12, recorded.sequence)
+
+
+def test_an_account_has_so_many_lists_and_no_more(listed, monkeypatch):
+    monkeypatch.setattr(lists, "MAX_LISTS", 4)
+    declared = [ListUse(name, "string") for name in ("trusted", "fourth", "fifth")]
+    with pytest.raises(Invalid, match="at most 4 lists and tables"):
+        make_declared_lists(listed.account, declared, [])
+    assert len(make_declared_lists(listed.account, declared[:2], [])) == 1
+    listed.record(make_list(listed.account, "fourth", ListSpec("string")))
+    with pytest.raises(Invalid, match="at most 4 lists and tables"):
+        make_list(listed.account, "fifth", ListSpec("string"))

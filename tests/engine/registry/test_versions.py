@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tollkeeper.engine.registry import versions
 from tollkeeper.engine.registry.errors import Conflict, NotFound
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Version
@@ -153,3 +154,20 @@ def test_nothing_is_in_force_once_unpublished(stored):
     stored.record(activate(stored.account, "rule", "checkout", 1))
     stored.record(deactivate(stored.account, "rule", "checkout"))
     assert version_in_force(stored.account.files["rule", "checkout"], 0) is None
+
+
+def test_an_account_has_so_many_files_of_a_kind_and_no_more(stored, rule, scorecard, monkeypatch):
+    monkeypatch.setattr(versions, "MAX_FILES", {"rule": 1, "scorecard": 1})
+    assert store_version(stored.account, encode_file(rule()), "fourth", {}).number == 4
+    assert store_version(stored.account, encode_file(scorecard), "first", {}).number == 1
+    with pytest.raises(Conflict, match="at most 1 rules"):
+        store_version(stored.account, encode_file(rule("mobile")), "first", {})
+
+
+def test_the_versions_of_an_account_take_so_much_memory_and_no_more(stored, rule, monkeypatch):
+    file = encode_file(rule())
+    held = 3 * len(file.program) + len("firstsecondthird")
+    monkeypatch.setattr(versions, "MAX_STORED", held + len(file.program) + 6)
+    assert store_version(stored.account, file, "fourth", {}).number == 4
+    with pytest.raises(Conflict, match="MiB"):
+        store_version(stored.account, file, "another", {})

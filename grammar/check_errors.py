@@ -938,6 +938,10 @@ def given_refused(span: Span, target: str, refusal: str) -> Diagnostic:
     return _error("given-form", span, f"{_quote(target)} never arrives so: {refusal}")
 
 
+def given_twice(span: Span, target: str) -> Diagnostic:
+    return _error("given-form", span, f"{_quote(target)} is given a value twice", "take one out")
+
+
 def given_list(span: Span, name: str) -> Diagnostic:
     return _error("given-form", span, f"`@{name}` is given a list", f'`@{name} = ["a"]`')
 

@@ -28,6 +28,7 @@ from tollkeeper.api.http.notices import notice_body
 from tollkeeper.api.http.plain import PlainPayments
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.api.http.threads import YieldingThreads
+from tollkeeper.engine.console_address import keep_console_address
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import Fenced, JournalError
@@ -98,6 +99,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             engine.reach, engine.run_in_worker = settings.reach, jobs.run_in_worker
             engine.key_uses = read_key_uses(engine.folder)
             keep_lateness(engine.folder, engine.windows.late)
+            tell_console_address(settings, pages or public)
             figures = Figures()
             service = service_of(engine, settings, search, jobs, figures, openid)
             app = public_app(service)
@@ -184,6 +186,13 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     with bound:
         get_logger().info("bound", host=host, port=bound.getsockname()[1])
         yield bound
+
+
+def tell_console_address(settings: Settings, bound: socket.socket) -> None:
+    """Leave in the folder where the console is reached, if there is one."""
+    if settings.console != "off":
+        host, _ = settings.console_listener() or (settings.host, 0)
+        keep_console_address(settings.folder, host, bound.getsockname()[1])
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from tollkeeper.api.http.serve import (
     configuration,
     listening,
     listening_beside,
+    tell_console_address,
 )
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.api.http.shards import Shards
@@ -67,6 +68,7 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
             stack.callback(forwarder.close)
             search = await stack.enter_async_context(searching(source))
             shared.append(SharedShard(serving, source, SharingNode(forwarder, figures), search))
+        tell_console_address(settings, pages or public)
         shards = Shards([each.node for each in shared])
 
         async def of_admin(scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -31,7 +31,7 @@ def tests(work: Work, file: s.File) -> tuple[p.Test, ...]:
         if test.title.value in seen:
             work.report(say.duplicate_test(test.title.span, test.title.value))
         seen.add(test.title.value)
-        given = [each for part in test.given for each in _check_given(work, part)]
+        given = _check_all_given(work, test)
         expected = [_check_expected(work, file, each) for each in test.expect]
         found.append(
             p.Test(
@@ -42,6 +42,41 @@ def tests(work: Work, file: s.File) -> tuple[p.Test, ...]:
             )
         )
     return tuple(found)
+
+
+def _check_all_given(work: Work, test: s.Test) -> list[p.Given | None]:
+    """What a test gives, and errors at what it gives a second time."""
+    found: list[p.Given | None] = []
+    seen: set[Hashable] = set()
+    for part in test.given:
+        checked = list(_check_given(work, part))
+        if isinstance(part, s.GivenValues):
+            for written, each in zip(part.assignments, checked, strict=True):
+                target = _identity(work, each)
+                if target in seen:
+                    span = written.target.span
+                    work.report(say.given_twice(span, work.text(span)))
+                if each is not None:
+                    seen.add(target)
+        found += checked
+    return found
+
+
+def _identity(work: Work, given: p.Given | None) -> Hashable:
+    """What a value is given to, however it is written."""
+    match given:
+        case p.GivenValue(target=p.LetValue(index=index)):
+            return "let", index
+        case p.GivenValue(target=p.MetadataFact(key=key, inner=inner)):
+            return "metadata", key, inner
+        case p.GivenValue(target=target):
+            return "value", work.numbers.of(target)
+        case p.GivenList(list=name):
+            return "list", name
+        case p.GivenRow(table=table, key=key, column=column):
+            return "row", table, key, column
+        case _:
+            return None
 
 
 def _check_given(work: Work, given: s.GivenValues | s.GivenFile) -> Iterable[p.Given | None]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from tollkeeper.api.http.settings import Settings, SettingsError
+from tollkeeper.api.terminal.commands.console import console
 from tollkeeper.tests.service.process import PATIENCE_S, free_port, new_key, serving
 
 
@@ -37,3 +39,15 @@ def test_what_is_no_listener_is_refused(console: str) -> None:
 
 def test_an_address_of_ipv6_stands_in_brackets() -> None:
     assert Settings(console="[::1]:8001").console_listener() == ("::1", 8001)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_link_leads_to_where_the_console_listens(tmp_path: Path, apart: bool) -> None:
+    folder, port = tmp_path / "data", free_port()
+    new_key(folder, "admin")
+    with serving(folder, ["--console", f"127.0.0.1:{port}"] if apart else []) as running:
+        printed = CliRunner().invoke(console, ["--account", "shop", "--data", str(folder)])
+        assert printed.exit_code == 0, printed.output
+        link = printed.output.strip()
+        assert link.startswith(f"http://127.0.0.1:{port}/" if apart else f"{running.url}/")
+        assert httpx.get(link, timeout=PATIENCE_S).status_code < 400

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.registry.scopes import KeyScope
 
-ADDRESS = "http://127.0.0.1:8000"
-
 
 @click.command(panel="Service")
 @account_option
@@ -28,13 +26,21 @@ ADDRESS = "http://127.0.0.1:8000"
     help="What they may do, as of a key; give it more than once for more scopes.",
 )
 @author_option
-@click.option("--address", default=ADDRESS, show_default=True, help="Where the service is reached.")
+@click.option(
+    "--address",
+    help="Where the service is reached; when left out, where it listens on this machine.",
+)
 @data_option
 def console(
-    account: str, owner: str | None, scopes: tuple[KeyScope, ...], address: str, data: JournalSource
+    account: str,
+    owner: str | None,
+    scopes: tuple[KeyScope, ...],
+    address: str | None,
+    data: JournalSource,
 ) -> None:
     """Print a link to the running service's console: it signs in once, within ten minutes."""
+    from tollkeeper.engine.console_address import sign_in_link
     from tollkeeper.engine.publish.sign_in import MakeLink
 
     code = perform(data, MakeLink(account, owner or author(), scopes)).key
-    print(f"{address}/console/sign-in?code={code}")  # noqa: T201 - the link alone, for a script
+    print(sign_in_link(data, address, code or ""))  # noqa: T201 - the link alone, for a script

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
 
 _ROLES = ("viewer", "analyst", "lead", "auditor", "admin")
-_ADDRESS = "http://127.0.0.1:8000"
 
 
 @click.group(panel="Accounts")
@@ -81,12 +80,14 @@ def drop_user(name: str, account: str, data: JournalSource) -> None:
 @account_option
 @author_option
 @click.option(
-    "--address", default=_ADDRESS, show_default=True, help="Where the service is reached."
+    "--address",
+    help="Where the service is reached; when left out, where it listens on this machine.",
 )
 @data_option
-def give_link(name: str, account: str, address: str, data: JournalSource) -> None:
+def give_link(name: str, account: str, address: str | None, data: JournalSource) -> None:
     """Print a link to the running service's console: it signs NAME in once, within ten minutes."""
+    from tollkeeper.engine.console_address import sign_in_link
     from tollkeeper.engine.publish.users import GiveLink
 
     code = perform(data, GiveLink(account, name)).key
-    print(f"{address}/console/sign-in?code={code}")  # noqa: T201 - the link alone, for a script
+    print(sign_in_link(data, address, code or ""))  # noqa: T201 - the link alone, for a script

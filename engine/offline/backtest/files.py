@@ -104,9 +104,9 @@ def file_history(
     contracts = {
         name: Contract.of(type_) for name, type_ in events.items() if type_ and name in read
     }
-    streams = sorted((_items(path) for path in paths), key=lambda items: items[0].arrived)
-    items = [item for each in streams for item in each]
-    created = (item.arrived for item in items if isinstance(item, CreationLine))
+    streams = sorted(((path, _items(path)) for path in paths), key=lambda each: each[1][0].arrived)
+    items = [(path, item) for path, each in streams for item in each]
+    created = (item.arrived for _, item in items if isinstance(item, CreationLine))
     contents = empty_contents([program])
     return RecordedHistory(
         situation=Situation(AccountSettings(), environment_of(contents)),
@@ -136,14 +136,16 @@ def _rows(path: Path) -> list[StreamLine]:
 
 
 def _entries_of(
-    items: Iterable[StreamLine], contents: dict[str, Contents], contracts: Mapping[str, Contract]
+    items: Iterable[tuple[Path, StreamLine]],
+    contents: dict[str, Contents],
+    contracts: Mapping[str, Contract],
 ) -> Iterator[list[Entry] | Situation]:
     known: dict[str, State] = {}
-    for sequence, item in enumerate(items, start=1):
+    for sequence, (path, item) in enumerate(items, start=1):
         match item:
             case CreationLine(payment=payment):
                 if payment.id in known:
-                    raise _history_error(item, f"there is a payment `{payment.id}` already")
+                    raise _history_error(path, item, f"there is a payment `{payment.id}` already")
                 known[payment.id] = State(
                     derive(_with_recommendation(payment), item.arrived, client)
                 )
@@ -151,25 +153,25 @@ def _entries_of(
                 yield [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
             case UpdateLine(id=id_):
                 if id_ not in known:
-                    raise _history_error(item, f"there is no payment `{id_}` before this")
+                    raise _history_error(path, item, f"there is no payment `{id_}` before this")
                 after = apply_update(known[id_], item.update, item.arrived)
                 if not isinstance(after, State):
-                    raise _history_error(item, describe_violations(after))
+                    raise _history_error(path, item, describe_violations(after))
                 known[id_] = after
                 yield [_entry(sequence, item, Kind.UPDATE, after, None)]
             case LabelLine(id=id_, label=label):
                 if id_ not in known:
-                    raise _history_error(item, f"there is no payment `{id_}` before this")
+                    raise _history_error(path, item, f"there is no payment `{id_}` before this")
                 at = item.arrived
                 yield [Entry(sequence, 0, Kind.LABEL, id_, at, at, encode_label(label))]
             case EventLine(type=type_) if type_ in contracts:
-                yield [_event(sequence, item, contracts[type_])]
+                yield [_event(sequence, path, item, contracts[type_])]
             case ListLine(list=name):
                 if name in contents:
                     try:
                         entered = with_entries(name, contents[name], item.entries)
                     except EntryError as error:
-                        raise _history_error(item, str(error)) from None
+                        raise _history_error(path, item, str(error)) from None
                     contents = {**contents, name: entered}
                     yield Situation(AccountSettings(), environment_of(contents))
 
@@ -190,10 +192,10 @@ def _entry(
     )
 
 
-def _event(sequence: int, item: EventLine, contract: Contract) -> Entry:
+def _event(sequence: int, path: Path, item: EventLine, contract: Contract) -> Entry:
     reading = read_data(contract, item.data, "event.data")
     if reading.violations:
-        raise _history_error(item, describe_violations(reading.violations))
+        raise _history_error(path, item, describe_violations(reading.violations))
     return Entry(
         sequence=sequence,
         account=0,
@@ -211,5 +213,6 @@ def _with_recommendation(payment: Payment) -> Payment:
     return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
 
 
-def _history_error(item: StreamLine, message: str) -> HistoryError:
-    return HistoryError(f"line {item.line}: {message}")
+def _history_error(path: Path, item: StreamLine, message: str) -> HistoryError:
+    place = f"{path}, row {item.line}" if path.suffix in FORMATS else f"{path}:{item.line}"
+    return HistoryError(f"{place}: {message}")

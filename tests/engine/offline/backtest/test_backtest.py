@@ -256,7 +256,7 @@ def test_a_file_that_cannot_be_read_is_told_by_its_place(
 
 def test_a_second_payment_of_an_id_is_told_by_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, [{"payment": payment(1, 0, 10)}, {"payment": payment(1, 1, 10)}])
-    with pytest.raises(HistoryError, match="line 2: there is a payment `p-1` already"):
+    with pytest.raises(HistoryError, match=r"\.jsonl:2: there is a payment `p-1` already"):
         tried(path)
 
 
@@ -290,7 +290,7 @@ def test_events_of_a_file_count_for_a_rule_that_reads_their_metrics(tmp_path: Pa
     assert [each.id for each in change.examples] == ["p-2"]
 
     path = written(tmp_path, [{"event": {"type": "login", "data": {}}}])
-    with pytest.raises(HistoryError, match=r"line 1: `event\.data\.user`: `user` is required"):
+    with pytest.raises(HistoryError, match=r"\.jsonl:1: `event\.data\.user`: `user` is required"):
         backtest_files([path], program, {"login": login}, 0, {}, lambda _share: None)
 
 
@@ -346,3 +346,13 @@ def flat(value: dict[str, Any], above: str = "") -> dict[str, Any]:
     for name, item in value.items():
         row |= flat(item, f"{above}{name}.") if isinstance(item, dict) else {above + name: item}
     return row
+
+
+def test_of_several_files_the_one_with_the_bad_line_is_told(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    first = written(tmp_path / "first", [{"payment": payment(1, 0, 10)}])
+    second = written(tmp_path / "second", [{"payment": payment(1, 1, 10)}])
+    with pytest.raises(HistoryError) as raised:
+        backtest_files([first, second], rule(RULE), {}, 0, {}, lambda _share: None)
+    assert str(raised.value).startswith(f"{second}:1: ")

@@ -11,6 +11,7 @@ SYNTAX_ERRORS: Final = (
     "nested-too-deep",
     "too-many-conditions",
     "too-many-lets",
+    "too-many-items",
     "name-too-long",
     "too-many-errors",
     "missing-declaration",

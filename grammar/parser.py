@@ -25,6 +25,14 @@ from tollkeeper.grammar.syntax import Span
 MAX_FILE_BYTES: Final = 256 * 1024
 MAX_CONDITIONS: Final = 500
 MAX_LETS: Final = 500
+MAX_ITEMS: Final[Mapping[type[syntax.Node], tuple[str, int]]] = {
+    syntax.Signal: ("signals", 500),
+    syntax.Field: ("fields", 200),
+    syntax.Metric: ("metrics", 100),
+    syntax.Monitor: ("monitors", 100),
+    syntax.LabelStatement: ("labels", 100),
+}
+"""How many statements of a kind a file has, with the word for them."""
 MAX_NAME: Final = 64
 MAX_ERRORS: Final = 200
 
@@ -341,6 +349,11 @@ def _past_bounds(file: syntax.File) -> list[Diagnostic]:
         *(
             syntax_errors.too_many_lets(item.name.span, MAX_LETS)
             for item in lets[MAX_LETS : MAX_LETS + 1]
+        ),
+        *(
+            syntax_errors.too_many_items(item.span, noun, most)
+            for kind, (noun, most) in MAX_ITEMS.items()
+            for item in [each for each in file.items if isinstance(each, kind)][most : most + 1]
         ),
         *(
             syntax_errors.name_too_long(name.span, MAX_NAME)

@@ -111,6 +111,15 @@ def too_many_lets(span: Span, most: int) -> Diagnostic:
     return _error("too-many-lets", span, f"a file holds at most {most} `let`s")
 
 
+def too_many_items(span: Span, noun: str, most: int) -> Diagnostic:
+    return _error(
+        "too-many-items",
+        span,
+        f"a file holds at most {most} {noun}",
+        "keep what differs in a value only in a list or a table, or split the file",
+    )
+
+
 def name_too_long(span: Span, most: int) -> Diagnostic:
     return _error("name-too-long", span, f"a name has at most {most} characters", "shorten it")
 

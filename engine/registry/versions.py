@@ -21,7 +21,7 @@ from tollkeeper.engine.registry.state import Account, Lineage, Version
 from tollkeeper.grammar.program import Definitions, EventType, Program, Rule, Scorecard
 
 MAX_REASON = 500
-MAX_FILES: Final[Mapping[ProgramKind, int]] = {
+MAX_PROGRAMS: Final[Mapping[ProgramKind, int]] = {
     "rule": 500,
     "scorecard": 50,
     "event": 100,
@@ -106,7 +106,7 @@ def store_version(
 def _check_room(account: Account, file: EncodedFile, text: str) -> None:
     """Raises `Conflict`."""
     if (file.kind, file.name) not in account.files:
-        most = MAX_FILES[file.kind]
+        most = MAX_PROGRAMS[file.kind]
         if sum(kind == file.kind for kind, _ in account.files) >= most:
             noun = "files of definitions" if file.kind == "definitions" else f"{NOUNS[file.kind]}s"
             raise Conflict("name", f"an account has at most {most} {noun}")

@@ -20,6 +20,7 @@ WHOLE_FILES = {
     "control_character": b"rule checkout\x00\n",
     "too_many_conditions": b"rule x\n" + b"condition c when a then deny\n" * 501,
     "too_many_lets": b"rule x\n" + b"let a = 1\n" * 501,
+    "too_many_items": b"event x\n" + b"monitor m when a\n" * 101,
     "too_many_errors": b"rule x\n" + b"let\n" * 300,
 }
 

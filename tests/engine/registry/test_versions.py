@@ -157,7 +157,7 @@ def test_nothing_is_in_force_once_unpublished(stored):
 
 
 def test_an_account_has_so_many_files_of_a_kind_and_no_more(stored, rule, scorecard, monkeypatch):
-    monkeypatch.setattr(versions, "MAX_FILES", {"rule": 1, "scorecard": 1})
+    monkeypatch.setattr(versions, "MAX_PROGRAMS", {"rule": 1, "scorecard": 1})
     assert store_version(stored.account, encode_file(rule()), "fourth", {}).number == 4
     assert store_version(stored.account, encode_file(scorecard), "first", {}).number == 1
     with pytest.raises(Conflict, match="at most 1 rules"):

@@ -46,6 +46,8 @@ from tollkeeper.grammar.render import Source
 _SPAN = re.compile(r"([1-9][0-9]{0,3})([mhd])")
 _UNITS = {"m": HOUR // 60, "h": HOUR, "d": DAY}
 _MOST_READINGS = 5
+MAX_COUNTING = 50_000_000
+"""Nanoseconds, as the checker reckons, that counting one payment may take for all versions in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ async def bring_in(
     async with engine.publishing[account]:
         # Another version may have been published while this one was prepared.
         change(engine.state.accounts[account])
+        _check_cost({**engine.active[account].compiled(), **compiled})
         async with engine.changing:
             for each in sharing(engine.state, account):
                 for made in make_declared_lists(
@@ -176,6 +179,17 @@ async def bring_in(
             for loaded in compiled.values():
                 await _fill_windows(engine, account, loaded.series, (account, kind, name), progress)
         await _change(engine, account, by, change, compiled)
+
+
+def _check_cost(in_use: Mapping[VersionId, Loaded]) -> None:
+    """Raises `Conflict` when versions count a payment for longer than those of an account may."""
+    total = sum(each.reading.cost for each in in_use.values())
+    if total > MAX_COUNTING:
+        message = (
+            f"counting one payment for all that is in use would take up to {total // 1_000_000} ms,"
+            f" and {MAX_COUNTING // 1_000_000} ms are the most: take out of use what is not needed"
+        )
+        raise Conflict("version", message)
 
 
 async def _fill_windows(

@@ -8,7 +8,7 @@ within an aggregate over attempts all that reads an attempt is computed for each
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -31,8 +31,13 @@ _HEADER = 8_000
 _METADATA = 1_700
 _LOOK_UP = 1_500
 _PROBE = 250
-_ENTRY = 1_000
+_TEXT_AMONG = 15_000
+_NUMBER_AMONG = 500_000
+_SET_OF_TEXTS = 1_000_000
+_SET_OF_NUMBERS = 4_000_000
+"""Where metadata are one list, each number in it is read; a long list is made a set once."""
 _OTHER_CALL = 300
+_PATTERN = 1_500
 _CALLS = {"ip_network": 13_000, "number": 2_000, "hour": 1_500, "weekday": 1_500}
 _RECORD = 1_200
 _WINDOW = 8_000
@@ -42,7 +47,7 @@ _OF_A_CHARACTER = {"entropy": 160, "lower": 130, "upper": 130, "email_domain": 1
 _CHARACTER_FOUND = 12
 _CHARACTER_READ = 1
 _CHARACTER_OF_WORDS = 3
-_CHARACTER_OF_PATTERN = 4
+_CHARACTER_OF_PATTERN = 7
 """For each character of a text in which words are looked for; where a pattern is more than words,
 for each of its instructions, all of which RE2 may have to follow."""
 _WORDS = re.compile(r"(?:\\[^\w]|[\w\s\-/;:,'\"@=#%&!~<>|()^$])*")
@@ -80,7 +85,8 @@ def program_cost(
     program: p.Rule | p.Scorecard | p.EventType, numbers: Numbers, vocabulary: Vocabulary
 ) -> Cost:
     """What a program costs; `numbers` are those of its expressions."""
-    cost = Cost(program.lets, numbers, vocabulary)
+    looked_up = {table.name: table.by for table in program.tables}
+    cost = Cost(program.lets, looked_up, numbers, vocabulary)
     for root in _roots(program):
         cost.spend(root)
     return cost
@@ -106,15 +112,19 @@ def _roots(program: p.Rule | p.Scorecard | p.EventType) -> Iterator[p.Expression
 
 @dataclass(slots=True)
 class Cost:
-    """All that was spent; of it `own` for the part at `dearest` alone."""
+    """All that was spent; of it `counted` for counting what history is asked for, and `own` for the
+    part at `dearest` alone."""
 
     lets: Sequence[p.Let]
+    looked_up: Mapping[str, Literal["value", "prefix", "network"]]
     numbers: Numbers
     vocabulary: Vocabulary
     total: int = 0
+    counted: int = 0
     own: int = 0
     dearest: Span | None = None
     _spent: set[tuple[_Stage, int]] = field(default_factory=set)
+    _sets: set[bool] = field(default_factory=set)
     _lengths: dict[int, int] = field(default_factory=dict)
     _of_lets: list[int] = field(default_factory=list)
 
@@ -134,6 +144,8 @@ class Cost:
                 self._spent.add(known)
             own = self._price(node) * part.times
             self.total += own
+            if part.stage == "count":
+                self.counted += own
             if own > self.own:
                 self.own, self.dearest = own, part.place or node.span
             waiting += self._inner(part)
@@ -171,6 +183,7 @@ class Cost:
         self._spent.add(known)
         times = self._attempts() if series.collection == "transactions" else 1
         self.total += _RECORD * times
+        self.counted += _RECORD * times
         part = _Part(p.Score(0, place, t.Number(2)), 1, "count", place)
         yield from (part._replace(node=each) for each in series.by)
         records = part._replace(times=times)
@@ -188,11 +201,12 @@ class Cost:
             case p.MetadataFact():
                 return _METADATA
             case p.TableValue():
-                return _LOOK_UP + _PROBE * self._probes(node.key)
+                return _LOOK_UP + _PROBE * self._probes(node)
             case p.InList():
-                return _LOOK_UP + _PROBE * self._probes(node.value)
+                is_address = isinstance(node.value.type, t.Ip)
+                return _LOOK_UP + _PROBE * (_ADDRESS_BITS if is_address else 1)
             case p.InEntry():
-                return _ENTRY + self.length(node.value) * _CHARACTER_READ
+                return self._price_among(isinstance(node.value.type, t.Number))
             case p.InNetworks():
                 return _STEP * len({bits for _, bits in node.networks})
             case p.Compare() | p.OneOf():
@@ -203,7 +217,7 @@ class Cost:
             case p.TextTest():
                 return _STEP + self.length(node.right) * _CHARACTER_READ
             case p.Matches():
-                return _STEP + self.length(node.value) * _price_of_pattern(node)
+                return _PATTERN + self.length(node.value) * _price_of_pattern(node)
             case p.Call():
                 price = _OF_A_CHARACTER.get(node.function, _CHARACTER_READ)
                 longest = max(map(self.length, node.arguments), default=0)
@@ -213,11 +227,23 @@ class Cost:
             case _:
                 return _STEP
 
-    def _probes(self, key: p.Expression) -> int:
+    def _price_among(self, of_numbers: bool) -> int:
+        """What looking into a list in metadata costs; all lists together are no longer than one."""
+        first = of_numbers not in self._sets
+        self._sets.add(of_numbers)
+        if of_numbers:
+            return _NUMBER_AMONG + (_SET_OF_NUMBERS if first else 0)
+        return _TEXT_AMONG + (_SET_OF_TEXTS if first else 0)
+
+    def _probes(self, node: p.TableValue) -> int:
         """How many lengths of prefixes, of texts or of networks, may be tried."""
-        if isinstance(key.type, t.Ip):
-            return _ADDRESS_BITS
-        return min(self.length(key), _LONGEST_ENTRY) if isinstance(key.type, t.String) else 1
+        match self.looked_up[node.table]:
+            case "prefix":
+                return min(self.length(node.key), _LONGEST_ENTRY)
+            case "network":
+                return _ADDRESS_BITS
+            case "value":
+                return 1
 
     def length(self, node: p.Expression) -> int:
         """How many characters a text has at most; 0 for what is no text."""

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tollkeeper.engine.publish import activate
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -149,3 +150,19 @@ async def test_a_service_decides_by_what_the_process_beside_it_compiled(service:
         met = paid["analyses"]["rule"]["condition"]
         said.append(met and met["id"])
     assert said == ["listed", "odd", None, None, "many"]
+
+
+async def test_what_all_versions_in_use_count_of_a_payment_is_bounded(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await store(service, COMPILED_BESIDE, publish="true")).status_code == 201
+    in_use = service.engine.active[service.engine.state.accounts[1].number].compiled()
+    spent = sum(each.reading.cost for each in in_use.values())
+    monkeypatch.setattr(activate, "MAX_COUNTING", spent)
+    further = COMPILED_BESIDE.replace("by user.id", "by device.ip_address").replace("gate", "door")
+    sent = {"content": further, "params": {"publish": "true"}}
+    refused = await service.client.post("/v1/rules/door/versions", **sent)
+    assert refused.status_code == 409
+    assert errors(refused) == [("version", "conflict")]
+    assert (await service.client.delete("/v1/rules/gate/active")).status_code < 300
+    assert (await service.client.post("/v1/rules/door/versions", **sent)).json()["rule"]["active"]

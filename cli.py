@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 import rich_click as click
 
@@ -25,6 +29,18 @@ class Commands(click.RichGroup):
             for found in vars(module).values()
             if isinstance(found, click.Command) and found.name == cmd_name
         )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise
+            # What could not be written would be tried again at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.ClickException((error.strerror or str(error)).lower()) from None
+        return result
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -27,6 +27,7 @@ ROOMS = (
     "velocity",
     "amendments_file",
     "lateness",
+    "console_address",
     "registry",
     "programs",
     "stored_records",

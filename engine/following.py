@@ -1,8 +1,8 @@
-"""Follow a journal that another process writes, so as to decide in its place at once.
+"""Follow a journal that another process owns, so that this process can take over at once.
 
-Windows, lists and programs are kept as the owner's are after the last entry that the standby has
-too. What it rewrites or removes (an erasure, an account's retention) is not undone piece by piece:
-the account is filled again from the journal, once that has ended.
+Windows, lists and programs are kept in the owner's state as of the last entry that the standby has
+too. When the owner rewrites or removes entries (an erasure, retention), the windows of their
+account are not corrected entry by entry, but filled again from the journal.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from tollkeeper.engine.velocity.contract import Record
 from tollkeeper.engine.window_snapshot import discard_snapshot, forget_in_snapshot
 
 STEP = 500
-"""How many sequence numbers are counted before the event loop gets its turn."""
+"""How many sequence numbers are counted between two yields to the event loop."""
 NOTE_S = 1.0
-"""How often an owner notes what it has rewritten."""
+"""The seconds between two checks of an owner for amendments of its own."""
 _ACCOUNTS = "SELECT DISTINCT account FROM journal WHERE place > ? AND place <= ?"
 _AMENDED = (
     "SELECT account, max(place), max(number) FROM amendments WHERE number > ? GROUP BY account"
@@ -60,14 +60,17 @@ _AMENDED = (
 
 
 class Interrupted(JournalError):  # noqa: N818 - named for what happened
-    """The engine is no longer as the journal is: it must be opened again."""
+    """A change was only partly applied: the engine must be opened again."""
 
 
 @dataclass(slots=True)
 class Following:
-    """`counted` is the sequence number up to which all is known here, `amended` the last of the
-    journal's amendments that was looked at, `noted` the last that the folder's files know,
-    `forgotten` the accounts whose past has changed since their windows were filled.
+    """How far a follower is.
+
+    `counted` is the last sequence number that windows, lists and programs have. Of the journal's
+    amendments, `amended` is the number of the last one that was read, `noted` of the last one that
+    the files in the folder take into account. `outdated` are the accounts whose entries were amended
+    since their windows were filled.
     """
 
     engine: Engine
@@ -75,19 +78,20 @@ class Following:
     counted: int
     amended: int
     noted: int
-    forgotten: set[int] = field(default_factory=set)
+    outdated: set[int] = field(default_factory=set)
     is_whole: bool = False
 
 
 async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following:
-    """To be called before the engine's windows are filled. Whose past has changed while nobody
-    followed is filled from the journal alone. Raises `Unavailable`.
+    """To be called before the engine's windows are filled. Accounts that were amended since this
+    node last followed are removed from the folder's files, so that they are filled from the journal
+    alone. Raises `Unavailable`.
     """
     known = read_seen_amendment(engine.folder, journal.identity())
     amended = await journal.query(last_amendment)
     following = Following(engine, journal, journal.last_sequence(), amended, known)
     if amended != known:
-        accounts = await journal.query(partial(_amended_beyond, known=known))
+        accounts = await journal.query(partial(_amended_accounts, after=known))
         if accounts is None:
             discard_snapshot(engine)
             engine.seen_times.give_up_others(())
@@ -98,7 +102,7 @@ async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following
 
 
 async def catch_up(following: Following, up_to: int) -> None:
-    """Counts what the journal has up to a sequence number.
+    """Count the journal's entries up to a sequence number, and apply its changes.
 
     Raises `Unavailable`, after which it can be called again, `Interrupted`, `Damaged`.
     """
@@ -108,18 +112,19 @@ async def catch_up(following: Following, up_to: int) -> None:
     entries = await journal.changes(following.counted)
     for change in recorded_changes(entry for entry in entries if entry.sequence <= up_to):
         await _count(following, change.sequence - 1)
-        await _counted(following, change.sequence, {})
+        await _count_records(following, change.sequence, {})
         try:
-            await _meet(following.engine, change)
+            await _apply(following.engine, change)
         except Unavailable as error:
             raise Interrupted(f"what a change brings was not all read: {error}") from error
         if isinstance(change.change, PersonErased):
-            following.forgotten.add(change.account)
+            following.outdated.add(change.account)
     await _count(following, up_to)
 
 
 async def look_for_amendments(following: Following) -> bool:
-    """Notes whose past has changed where windows may count it; whether anything was new."""
+    """Read new amendments, and add the accounts whose windows may count amended entries to
+    `outdated`; whether there were any amendments."""
     engine, journal = following.engine, following.journal
     after = following.amended
     found = await journal.query(lambda c: c.execute(_AMENDED, (after,)).fetchall())
@@ -127,27 +132,27 @@ async def look_for_amendments(following: Following) -> bool:
         await forget_in_snapshot(engine, [account for account, _, _ in found])
     for account, place, number in found:
         following.amended = max(following.amended, number)
-        if account in engine.active and await _reaches(following, account, place):
-            following.forgotten.add(account)
+        if account in engine.active and await _may_count(following, account, place):
+            following.outdated.add(account)
     return bool(found)
 
 
 async def fill_again(following: Following) -> None:
-    """Fills the windows of the accounts whose past has changed. Raises `Unavailable`."""
+    """Fill the windows of `outdated` accounts again. Raises `Unavailable`."""
     engine = following.engine
-    for account in list(following.forgotten & engine.active.keys()):
+    for account in list(following.outdated & engine.active.keys()):
         plans = engine.active[account].plans()
         await engine.windows.keep(account, ())
         drop_unfinished_erasures(engine, account)
         engine.seen_times.give_up_account(account)
         await fill(engine, account, plans, unwatched)
-        following.forgotten.discard(account)
+        following.outdated.discard(account)
     await _note(following, following.amended)
 
 
 async def note_own_amendments(following: Following) -> None:
-    """Notes what this process has rewritten as the journal's owner, which forgets that in its
-    folder itself; until cancelled."""
+    """Note, until cancelled, the amendments that this process makes as the owner: what rewrites
+    entries also updates the folder's files."""
     while True:
         await asyncio.sleep(NOTE_S)
         with suppress(Unavailable):
@@ -157,9 +162,8 @@ async def note_own_amendments(following: Following) -> None:
 
 
 async def become_owner(following: Following) -> None:
-    """Once the journal is this process's: all is counted and settled, and traffic may come.
-
-    Raises `JournalError`.
+    """Bring the engine of a process that has just taken the journal over to the journal's end, and
+    accept traffic. Raises `JournalError`.
     """
     engine = following.engine
     await catch_up(following, following.journal.last_sequence())
@@ -168,17 +172,17 @@ async def become_owner(following: Following) -> None:
     await settle_as_owner(engine)
     await finish_deletions(engine)
     await recover_alerts(engine)
-    # No session was idle here before.
+    # New sessions: how long the former owner's were idle is not known here.
     engine.sessions = Sessions(engine.clock(), engine.journal.shard.number)
     engine.forwards_to, engine.follows = None, False
     engine.ready.set()
 
 
-def _amended_beyond(connection: SqlConnection, known: int) -> list[int] | None:
-    """The accounts of the amendments beyond one; None where they are not all there to be read."""
-    if last_amendment(connection) < known or lacks_amendments(connection, known):
+def _amended_accounts(connection: SqlConnection, after: int) -> list[int] | None:
+    """The accounts of the amendments with numbers above `after`; None when some were removed."""
+    if last_amendment(connection) < after or lacks_amendments(connection, after):
         return None
-    return [account for account, _, _ in connection.execute(_AMENDED, (known,))]
+    return [account for account, _, _ in connection.execute(_AMENDED, (after,))]
 
 
 async def _forget_in_folder(engine: Engine, accounts: Collection[int]) -> None:
@@ -188,7 +192,8 @@ async def _forget_in_folder(engine: Engine, accounts: Collection[int]) -> None:
 
 
 async def _note(following: Following, amended: int) -> None:
-    """Notes that the folder's files know of the journal's amendments up to one, once they do."""
+    """Write the folder's first-seen times, then the number of the last amendment that they, and the
+    snapshot, take into account."""
     engine, journal = following.engine, following.journal
     if amended != following.noted:
         with suppress(JournalError):
@@ -197,7 +202,8 @@ async def _note(following: Following, amended: int) -> None:
             following.noted = amended
 
 
-async def _reaches(following: Following, account: int, place: int) -> bool:
+async def _may_count(following: Following, account: int, place: int) -> bool:
+    """Whether the account's windows may count the entry at `place`."""
     engine = following.engine
     plans = engine.active[account].plans()
     if any(plan.ages for plan in plans):
@@ -217,14 +223,14 @@ async def _count(following: Following, up_to: int) -> None:
             for account in accounts
             if account in engine.active
         }
-        await _counted(following, to, records)
+        await _count_records(following, to, records)
 
 
 def _accounts(connection: SqlConnection, span: tuple[int, int]) -> list[int]:
     return [account for (account,) in connection.execute(_ACCOUNTS, span)]
 
 
-async def _counted(
+async def _count_records(
     following: Following, up_to: int, records: Mapping[int, Sequence[Record]]
 ) -> None:
     await following.engine.windows.follow(records, up_to)
@@ -233,7 +239,7 @@ async def _counted(
 
 
 def _records(following: Following, account: int, up_to: int) -> list[Record]:
-    """What the journal has of an account beyond what is counted, up to a sequence number."""
+    """An account's records with sequence numbers in (`counted`, up_to]."""
     engine, journal, after = following.engine, following.journal, following.counted
     active = engine.active[account]
     plans = active.plans()
@@ -259,11 +265,13 @@ def _records(following: Following, account: int, up_to: int) -> list[Record]:
     return records
 
 
-async def _meet(engine: Engine, recorded: RecordedChange) -> None:
-    """What is configured, in force and filled after a change, the last that is counted."""
+async def _apply(engine: Engine, recorded: RecordedChange) -> None:
+    """Apply a configuration change: put it in force, and fill the windows that it needs."""
     number, change = recorded.account, recorded.change
     if isinstance(change, EntriesChanged | ListReplaced):
-        contents = await asyncio.to_thread(_contents, engine, recorded.sequence, number, change)
+        contents = await asyncio.to_thread(
+            _changed_contents, engine, recorded.sequence, number, change
+        )
         put_in_force(engine, recorded, (change.list, contents))
         return
     put_in_force(engine, recorded)
@@ -272,7 +280,7 @@ async def _meet(engine: Engine, recorded: RecordedChange) -> None:
         engine.seen_times.give_up_account(number)
         return
     if isinstance(change, PersonErased):
-        # What was said of the lists' values has been rewritten, too.
+        # The erasure has changed the lists' entries, too: load them again.
         account, active = engine.state.accounts[number], engine.active[number]
         held = await asyncio.to_thread(contents_of, engine, account)
         engine.active[number] = load_account(account, held, active.compiled())
@@ -282,7 +290,7 @@ async def _meet(engine: Engine, recorded: RecordedChange) -> None:
         await engine.windows.keep(each, plans)
 
 
-def _contents(
+def _changed_contents(
     engine: Engine, sequence: int, account: int, change: EntriesChanged | ListReplaced
 ) -> Contents:
     held = engine.active[account].contents[change.list]

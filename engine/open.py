@@ -21,7 +21,7 @@ from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
 from tollkeeper.engine.journal.reads import claim_key, key_mark
-from tollkeeper.engine.journal.side_file import claim_file, stands_beside
+from tollkeeper.engine.journal.side_file import belongs_to, claim_file
 from tollkeeper.engine.journal.source import (
     JournalSource,
     folder_of,
@@ -196,7 +196,7 @@ async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[
     """Open the first-seen times; a file that belongs to another journal is removed and filled anew."""
     path, identity = folder / AGES_FILE, journal.identity()
     with suppress(sqlite3.Error):
-        if path.exists() and not stands_beside(path, identity):
+        if path.exists() and not belongs_to(path, identity):
             get_logger().warning("file_of_another_journal", file=str(path), done="made again")
             path.unlink()
     async with open_seen_times(folder, journal.last_sequence()) as seen_times:

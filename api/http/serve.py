@@ -137,7 +137,7 @@ async def own_journal(engine: Engine, snapshot_s: float | None) -> None:
 
 
 async def _end_when_lost(engine: Engine) -> None:
-    await engine.journal.lost()
+    await engine.journal.wait_until_lost()
     raise Fenced("another process has taken the journal over: this one ends")
 
 

@@ -44,11 +44,11 @@ from tollkeeper.engine.journal.postgres.nodes import (
     Heartbeat,
     has_successor,
     is_loopback,
-    leave,
     nodes_of,
     out_of_reach,
+    remove_node,
     successors,
-    tell,
+    write_heartbeat,
 )
 from tollkeeper.engine.journal.postgres.schema import awaits_standby
 from tollkeeper.engine.journal.source import Database
@@ -208,7 +208,7 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
             shard.given_to = None
             shard.giving.clear()
             with suppress(JournalError):
-                await journal.query(partial(leave, node=journal.node))
+                await journal.query(partial(remove_node, node=journal.node))
 
 
 async def _end_in_time(serving: Serving, journal: PostgresJournal) -> None:
@@ -263,7 +263,7 @@ async def _tell(shard: SharedShard, following: Following) -> None:
     name = (journal.node, shard.serving.address, version("tollkeeper"))
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
     shard.serving.figures.standby_awaited = await journal.query(awaits_standby)
-    await journal.query(partial(tell, heartbeat=heartbeat))
+    await journal.query(partial(write_heartbeat, heartbeat=heartbeat))
     shard.successors = await journal.query(successors)
 
 
@@ -317,7 +317,7 @@ async def _own(shard: SharedShard, following: Following) -> bool:
     async with sealing(journal):
         is_read_only = engine.damage.policy == "read-only"
         every_s = serving.settings.snapshot_minutes * 60
-        work = journal.lost() if is_read_only else own_journal(engine, every_s)
+        work = journal.wait_until_lost() if is_read_only else own_journal(engine, every_s)
         working = asyncio.create_task(work)
         noting = asyncio.create_task(note_own_amendments(following))
         shard.search.stopping, node.decides = False, True

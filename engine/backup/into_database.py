@@ -81,7 +81,7 @@ def move_into_database(
 def _move_entries(
     old: sqlite3.Connection, target: MovingTarget, last: int, progress: Progress
 ) -> None:
-    after = target.moved_up_to()
+    after = target.last_moved()
     while rows := old.execute(_ROWS, (after,)).fetchall():
         target.add_entries(rows)
         after = rows[-1][0]

@@ -17,7 +17,7 @@ from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.inspect import Inspection, JournalFault, inspect_journal
-from tollkeeper.engine.journal.side_file import stands_beside
+from tollkeeper.engine.journal.side_file import belongs_to
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading, shards_of
 from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.registry.changes import decode_change
@@ -162,7 +162,7 @@ def _structure(path: Path) -> list[JournalFault]:
 
 def _fits(path: Path, identity: str) -> bool:
     try:
-        return stands_beside(path, identity)
+        return belongs_to(path, identity)
     except sqlite3.DatabaseError:
         # Reported already, as a file that can't be read.
         return True

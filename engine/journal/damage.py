@@ -34,12 +34,12 @@ class Damage:
 
     def meet(self, entry: Entry, error: Exception) -> None:
         """Skip an entry and log that, or raise `Damaged`, as the policy says."""
-        told = f"{name_entry(entry)} of `{DATABASE_FILE}` can't be read: {error}"
+        message = f"{name_entry(entry)} of `{DATABASE_FILE}` can't be read: {error}"
         if self.policy != "skip":
-            raise Damaged(f"{told}; {_ADVICE}, or start with `--damage skip`") from error
+            raise Damaged(f"{message}; {_ADVICE}, or start with `--damage skip`") from error
         if entry.sequence not in self.passed_over:
             self.passed_over.add(entry.sequence)
-            get_logger().error("entry_passed_over", sequence=entry.sequence, reason=told)
+            get_logger().error("entry_passed_over", sequence=entry.sequence, reason=message)
 
 
 @contextmanager

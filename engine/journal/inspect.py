@@ -134,21 +134,21 @@ def _read_around(
     connection: SqlConnection, found: Inspection, after: int, reason: str
 ) -> Generator[Any, None, int]:
     """The readable rows among the next sequence numbers; returns the number to go on from."""
-    lost = []
+    unreadable = []
     for sequence in range(after + 1, after + BATCH + 1):
         try:
             row = connection.execute(
                 f"SELECT {COLUMNS}, checksum FROM journal NOT INDEXED WHERE place = ?", (sequence,)
             ).fetchone()
         except sqlite3.DatabaseError:
-            lost.append(sequence)
+            unreadable.append(sequence)
         else:
             if row is not None:
                 yield row
-    if lost:
+    if unreadable:
         found.add(
-            lost[0],
-            f"the pages of the entries {lost[0]} to {lost[-1]} can't be read: {reason}",
+            unreadable[0],
+            f"the pages of the entries {unreadable[0]} to {unreadable[-1]} can't be read: {reason}",
         )
     return after + BATCH
 
@@ -179,13 +179,13 @@ def _inspect_blocks(connection: SqlConnection, found: Inspection) -> None:
             return
         sequence, wanted, total_wanted, entries, total = block
         found.sealed += entries
-        told = f"of the entries {begin + 1} to {sequence}, sealed together,"
+        block_name = f"of the entries {begin + 1} to {sequence}, sealed together,"
         if entries < wanted:
             missing = f"{wanted - entries} {'is' if wanted - entries == 1 else 'are'} missing"
-            found.add(None, f"{told} {entries} are there where {wanted} should be: {missing}")
+            found.add(None, f"{block_name} {entries} are there where {wanted} should be: {missing}")
         elif entries > wanted:
             many = f"{entries - wanted} too many"
-            found.add(None, f"{told} {entries} are there where {wanted} should be: {many}")
+            found.add(None, f"{block_name} {entries} are there where {wanted} should be: {many}")
         elif total != total_wanted:
-            found.add(None, f"{told} some are not those that were sealed")
+            found.add(None, f"{block_name} some are not those that were sealed")
         begin = sequence

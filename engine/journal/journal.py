@@ -133,13 +133,13 @@ class Journal(ABC):
         """The journal's size on disk in bytes."""
 
     @abstractmethod
-    async def lost(self) -> None:
-        """Returns once another process has taken the journal over: this one can't write any more."""
+    async def wait_until_lost(self) -> None:
+        """Return once another process has taken the journal over: this one can't write any more."""
 
     @abstractmethod
     async def prove(self, since: float) -> None:
-        """Returns once it is certain that this process owned the journal at some time after `since`
-        (`time.monotonic`), so that what was read from memory was true. Raises `Fenced`,
+        """Return once it is certain that this process owned the journal at some time after `since`
+        (by `time.monotonic`), so that what was read from memory then was current. Raises `Fenced`,
         `Unavailable`."""
 
     @abstractmethod
@@ -408,7 +408,7 @@ class Journal(ABC):
         await self.run(lambda connection: requests.answer_request(connection, request, result))
 
     async def flush(self) -> None:
-        """Returns once every append queued before the call is on disk or refused."""
+        """Return once every append queued before the call is on disk or refused."""
         await self.run(lambda _connection: None)
 
     async def seal(self, at_least: int = checksums.BLOCK) -> None:

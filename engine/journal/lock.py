@@ -30,20 +30,20 @@ def lock(folder: Path, purpose: str, patience_s: float = LOCK_PATIENCE_S) -> Ite
     """
     make_folder(folder)
     # The lock is on the folder itself: the file, which names the holder, may be deleted meanwhile.
-    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    folder_lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _take(held, folder, patience_s)
-        named = _open(folder, LOCK_FILE)
+        _take(folder_lock, folder, patience_s)
+        holder_file = _open(folder, LOCK_FILE)
         try:
             # Earlier releases lock only the file.
-            _take(named, folder, patience_s)
-            os.ftruncate(named, 0)
-            os.pwrite(named, f"{purpose} {os.getpid()}\n".encode(), 0)
+            _take(holder_file, folder, patience_s)
+            os.ftruncate(holder_file, 0)
+            os.pwrite(holder_file, f"{purpose} {os.getpid()}\n".encode(), 0)
             yield
         finally:
-            os.close(named)
+            os.close(holder_file)
     finally:
-        os.close(held)
+        os.close(folder_lock)
 
 
 def holder(folder: Path) -> str | None:
@@ -122,8 +122,8 @@ def _read_holder(folder: Path) -> tuple[str, str]:
     """The purpose and process id in the folder's lock file; if it was deleted, the holder is a
     service: a command does not hold the lock long enough."""
     try:
-        told = (folder / LOCK_FILE).read_text()
+        text = (folder / LOCK_FILE).read_text()
     except FileNotFoundError:
         return SERVICE_PURPOSE, "unknown"
-    purpose, _, process = told.strip().rpartition(" ")
+    purpose, _, process = text.strip().rpartition(" ")
     return purpose, process

@@ -53,6 +53,11 @@ AS_KNOWN = (
     f"SELECT {KNOWN_COLUMNS} FROM journal WHERE place = (SELECT place FROM journal INDEXED BY by_id"
     f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d})"
 )
+KNOWN_BETWEEN = (
+    f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_account"
+    " WHERE account = ? AND place BETWEEN ? AND ? AND time BETWEEN ? AND ?"
+    f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place"
+)
 FIRST_ARRIVAL = (
     "SELECT arrived FROM journal INDEXED BY by_account"
     f" WHERE account = ? AND kind = {Kind.PAYMENT:d} ORDER BY place LIMIT 1"
@@ -361,12 +366,7 @@ def entries_between(
     ).fetchone()
     if passed > most:
         return None
-    rows = connection.execute(
-        f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_account"
-        " WHERE account = ? AND place BETWEEN ? AND ? AND time BETWEEN ? AND ?"
-        f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place",
-        (up_to, account, begin, end, first, last),
-    )
+    rows = connection.execute(KNOWN_BETWEEN, (up_to, account, begin, end, first, last))
     return list(map(Entry._make, rows))
 
 
@@ -383,10 +383,7 @@ def entries_back(
     begin = sequence_at(connection, first - SKEW)
     end = min(up_to, before - 1, sequence_at(connection, last + TIME_TO_ARRIVAL + SKEW))
     rows = connection.execute(
-        f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_account"
-        " WHERE account = ? AND place BETWEEN ? AND ? AND time BETWEEN ? AND ?"
-        f" AND kind IN ({Kind.PAYMENT:d}, {Kind.EVENT:d}) ORDER BY place DESC LIMIT ?",
-        (up_to, account, begin, end, first, last, most),
+        f"{KNOWN_BETWEEN} DESC LIMIT ?", (up_to, account, begin, end, first, last, most)
     )
     return list(map(Entry._make, rows))
 

@@ -77,12 +77,12 @@ def await_answer(
         if looks % PROBE == 0:
             # SQLite does not write a row that stays the same, so the probe changes a time.
             connection.execute("UPDATE requests SET left_at = left_at + 1 WHERE id = ?", (request,))
-        held = is_served()
+        was_served = is_served()
         result = _look(connection, request, on_progress)
         if result is not None:
             connection.execute("DELETE FROM requests WHERE id = ?", (request,))
             return result
-        if not held:
+        if not was_served:
             connection.execute("DELETE FROM requests WHERE id = ? AND done = 0", (request,))
             raise Unanswered("the service ended before it answered: look whether it was done")
         time.sleep(LOOK_S)

@@ -36,7 +36,7 @@ def prepare(folder: Path) -> None:
     from tollkeeper.engine.journal.migrations import migrations
 
     make_folder(folder)
-    _refuse_lost(folder)
+    _require_journal(folder)
     try:
         os.close(os.open(folder / DATABASE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         with closing(connect(folder)) as connection:
@@ -92,7 +92,7 @@ def connect_for_reading(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_lost(folder: Path) -> None:
+def _require_journal(folder: Path) -> None:
     path = folder / DATABASE_FILE
     if path.exists() and path.stat().st_size > 0:
         return

@@ -99,7 +99,7 @@ def claim_file(path: Path, identity: str) -> None:
         connection.execute(f"PRAGMA application_id = {_mark(identity)}")
 
 
-def stands_beside(path: Path, identity: str) -> bool:
+def belongs_to(path: Path, identity: str) -> bool:
     """Whether the file can be used with this journal: it belongs to it, is new, or of an older
     release.
 
@@ -111,5 +111,5 @@ def stands_beside(path: Path, identity: str) -> bool:
 
 
 def _mark(identity: str) -> int:
-    """The journal's mark for SQLite's `user_version`: 31 bits, of which 0 means no mark."""
+    """The journal's mark for SQLite's `application_id`: 31 bits, never 0, which means no mark."""
     return crc32(identity.encode()) >> 1 | 1

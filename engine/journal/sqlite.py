@@ -31,7 +31,7 @@ from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
 from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# One statement for many rows: the thread gives up the interpreter once for all, not once for each.
+# Rows in one statement: the thread releases the interpreter's lock once for all, not once for each.
 ROWS = 64
 INSERT_KEY = "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -72,7 +72,7 @@ class SqliteStore:
         connection = self._require_connection()
         try:
             if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
-                # A statement by itself is a transaction: the thread waits for the interpreter once.
+                # A statement by itself is a transaction: the thread takes the interpreter's lock once.
                 _insert_rows(connection, batch)
                 return {}
             connection.execute("BEGIN IMMEDIATE")
@@ -135,7 +135,7 @@ def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> Non
 
 def _row(entry: Entry) -> tuple[object, ...]:
     sequence, account, kind, *others = entry
-    # SQLite's module asks around how to store any int that is more than one.
+    # An `IntEnum` would be adapted first: Python's module searches for an adapter of every subclass.
     return sequence, account, int(kind), *others, checksum(entry)
 
 
@@ -251,8 +251,8 @@ class SqliteJournal(Journal):
     async def prove(self, since: float) -> None:
         """The folder's lock is the proof."""
 
-    async def lost(self) -> None:
-        # Its lock is held for as long as this process lives.
+    async def wait_until_lost(self) -> None:
+        # Never: this process holds the folder's lock as long as it lives.
         await asyncio.get_running_loop().create_future()
 
     def identity(self) -> str:

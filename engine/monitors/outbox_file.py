@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, JournalTables
 from tollkeeper.engine.journal.journal import Journal
-from tollkeeper.engine.journal.side_file import SideFile, claim_file, create_file, stands_beside
+from tollkeeper.engine.journal.side_file import SideFile, belongs_to, claim_file, create_file
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Outbox
@@ -69,7 +69,7 @@ async def open_outbox(source: JournalSource, journal: Journal) -> AsyncIterator[
     path = source / ALERTS_FILE
     try:
         create_file(path)
-        if not stands_beside(path, journal.identity()):
+        if not belongs_to(path, journal.identity()):
             raise JournalError(f"`{path}` belongs to another journal: {_WHAT_TO_DO}")
         file = SideFile(path, "FULL")
         await file.write(outbox.create_tables)

@@ -1,7 +1,7 @@
-"""A connection to PostgreSQL that understands the journal's queries.
+"""A connection to PostgreSQL that takes the journal's queries, which are written for SQLite too.
 
-They are written for both databases. What SQLite keeps by itself, and a query may name, are tables
-here: the index of ids, which spans all parts of the journal, and the numbers given so far.
+Two things that SQLite has built in and queries name are tables here: `ids` for the index `by_id`,
+and `numbers` for `sqlite_sequence`.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 _BY_ID = re.compile(r"\bjournal( AS \w+)? INDEXED BY by_id\b")
 _HINT = re.compile(r" (?:NOT INDEXED|INDEXED BY \w+)\b")
 _TEXT_IN = re.compile(r"\binstr\(lower\((\w+)\), \?\)")
-# Byte for byte, as SQLite does it: what stands in a body need not be text.
+# Compares bytes, as SQLite does: a body need not be valid UTF-8.
 _BYTES_IN = (
     r"strpos(lower(convert_from(\1, 'LATIN1') COLLATE "
     '"C"),'
     " convert_from(convert_to(?, 'UTF8'), 'LATIN1'))"
 )
-# A server that has gone is found out within about these seconds.
+# A connection to a server that is gone fails within about this many seconds.
 _PATIENCE_S = 10
-# What a standby has not been heard of is told by a warning, while the commit itself succeeds.
+# The SQLSTATE of the warning that a commit was not confirmed by a standby; the commit succeeds.
 _NOT_REPLICATED = "01000"
 _SESSION = (
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c default_transaction_isolation=read\\ committed"
-    # Where it has no statistics yet, it would sort all the rest of an account for each batch of it.
+    # A bitmap scan would sort all remaining entries of an account for each batch that is read.
     " -c enable_bitmapscan=off"
 )
 _DEFAULTS: dict[str, Any] = {
@@ -70,7 +70,7 @@ _DEFAULTS: dict[str, Any] = {
 
 @lru_cache(maxsize=2048)
 def translated(query: str) -> str:
-    """A query of the journal as PostgreSQL understands it."""
+    """A query of the journal in PostgreSQL's SQL, with psycopg's placeholders."""
     query = _HINT.sub("", _BY_ID.sub(r"ids\1", query))
     query = _TEXT_IN.sub(_BYTES_IN, query)
     query = query.replace("sqlite_sequence", "numbers").replace("BEGIN IMMEDIATE", "BEGIN")
@@ -80,13 +80,13 @@ def translated(query: str) -> str:
 class PostgresConnection:
     """A statement by itself is a transaction. Raises `Unavailable` when the database can't be used.
 
-    `was_warned` once a commit has succeeded that no standby was heard of.
+    `was_warned` is set by a commit that no standby confirmed; whoever reads it resets it.
     """
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
         self.was_warned = False
-        raw.add_notice_handler(self._hear)
+        raw.add_notice_handler(self._handle_notice)
 
     def execute(self, query: str, parameters: Any = (), /) -> FoundRows:
         with _named_errors():
@@ -129,8 +129,8 @@ class PostgresConnection:
 
 
 def connect(url: str) -> PostgresConnection:
-    """Raises `Unavailable` when the database can't be reached, `JournalError` for an address that
-    is none."""
+    """Open a connection. Raises `Unavailable` when the database can't be reached, `JournalError` for
+    an invalid address."""
     try:
         given = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.ProgrammingError as error:
@@ -144,9 +144,9 @@ def connect(url: str) -> PostgresConnection:
         reason = " ".join(str(error).split())
         raise Unavailable(f"cannot reach `{shown_address(url)}`: {reason}") from error
     raw.adapters.register_dumper(str, _EscapingDumper)
-    raw.adapters.register_dumper(str, _EscapedBinary)
+    raw.adapters.register_dumper(str, _EscapingBinaryDumper)
     raw.adapters.register_loader("text", _UnescapingLoader)
-    raw.adapters.register_loader("text", _UnescapedBinary)
+    raw.adapters.register_loader("text", _UnescapingBinaryLoader)
     return PostgresConnection(raw)
 
 
@@ -203,7 +203,7 @@ def _named_errors() -> Iterator[None]:
 
 
 def _escape(text: str) -> str:
-    # PostgreSQL stores no zero character: it becomes two others, in the same order of values.
+    # PostgreSQL's texts can't have U+0000: U+0001 escapes it, so that the order of values stays.
     if "\0" in text or "\1" in text:
         return text.replace("\1", "\1\2").replace("\0", "\1\1")
     return text
@@ -218,7 +218,7 @@ class _EscapingDumper(StrDumper):
         return super().dump(_escape(obj))
 
 
-class _EscapedBinary(StrBinaryDumper):
+class _EscapingBinaryDumper(StrBinaryDumper):
     def dump(self, obj: str) -> Buffer | None:
         return super().dump(_escape(obj))
 
@@ -228,6 +228,6 @@ class _UnescapingLoader(TextLoader):
         return _unescape(str(super().load(data)))
 
 
-class _UnescapedBinary(TextBinaryLoader):
+class _UnescapingBinaryLoader(TextBinaryLoader):
     def load(self, data: Buffer) -> bytes | str:
         return _unescape(str(super().load(data)))

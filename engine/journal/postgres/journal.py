@@ -374,7 +374,7 @@ class PostgresJournal(Journal):
         """Whether this process owned the journal and no longer does."""
         return self._store.is_lost
 
-    async def lost(self) -> None:
+    async def wait_until_lost(self) -> None:
         while not self._store.is_lost:
             await asyncio.sleep(_RETRY_S)
 

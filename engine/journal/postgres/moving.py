@@ -1,4 +1,4 @@
-"""A database that a journal is being moved into: owned meanwhile, and served by nobody."""
+"""A database that a journal is being moved into: the command owns it, and no node serves it."""
 
 # ruff: noqa: S608 - only names of our own tables are put into the queries
 
@@ -24,26 +24,26 @@ from tollkeeper.engine.journal.postgres.store import RENEW, insert_rows
 
 
 class MovingTarget:
-    """Each step is a transaction that proves the ownership."""
+    """Each call is one transaction, which proves the ownership. Raises `Fenced`, `JournalError`."""
 
     def __init__(self, connection: PostgresConnection, ownership: Ownership) -> None:
         self._connection = connection
         self._ownership = ownership
 
-    def moved_up_to(self) -> int:
-        """The last sequence number that an earlier run has moved."""
+    def last_moved(self) -> int:
+        """The last sequence number that an earlier run has moved, 0 when there was none."""
         ((last,),) = self._connection.execute(
             "SELECT coalesce(max(place), 0) FROM journal"
         ).fetchall()
         return int(last)
 
     def add_entries(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Entries with their checksums, in order."""
+        """Append entries with their checksums, in order of sequence numbers."""
         with self._step():
             insert_rows(self._connection, rows)
 
     def replace(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Makes these the table's rows, in place of all it had."""
+        """Replace all of a table's rows."""
         statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
             sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
         )
@@ -54,7 +54,11 @@ class MovingTarget:
                     copy.write_row(row)
 
     def finish(self, last: int, clock: int, amendments: int) -> None:
-        """Everything is there: whoever comes may serve it."""
+        """Set what nodes need to serve the journal, once everything is moved.
+
+        `last` is the last sequence number, `clock` (µs) when the clock was last trusted,
+        `amendments` the number of the last amendment.
+        """
         with self._step():
             self._connection.execute("UPDATE shards SET last_place = ?", (last,))
             self._connection.execute("UPDATE numbers SET seq = ?", (amendments,))
@@ -75,7 +79,10 @@ class MovingTarget:
 
 @contextmanager
 def open_target(url: str, identity: str) -> Iterator[MovingTarget]:
-    """The database, empty or with a part of the same journal. Raises `JournalError`."""
+    """Open a database, empty or with a part of the journal `identity`, to move that journal into it.
+
+    Raises `JournalError`.
+    """
     with closing(connect(url)) as connection:
         prepare_tables(connection, url)
         ownership = take(connection, url, COMMAND_PURPOSE, moving=identity)

@@ -1,4 +1,4 @@
-"""The services that share a journal, as each of them tells it again and again."""
+"""The nodes that share a journal, by the heartbeats that each of them writes about once a second."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
@@ -13,12 +13,12 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.postgres.ownership import process_name
 
 SILENT_S = 5.0
-"""A node that has not told anything for so long is taken for gone."""
+"""A node without a heartbeat for this long counts as gone."""
 PRESENT_S = 2.5
-"""A node that has told something since then is given a journal: it will be there to take it."""
+"""A journal is handed to a node only when its last heartbeat is at most this old."""
 FORGOTTEN_S = 86_400
 _RECENT = f"seen_at > clock_timestamp() - interval '{SILENT_S} seconds'"
-_TELL = (
+_HEARTBEAT = (
     "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, clock_timestamp())"
     " ON CONFLICT (node) DO UPDATE SET place = excluded.place, is_whole = excluded.is_whole,"
     " seen_at = excluded.seen_at"
@@ -40,8 +40,8 @@ _NODES = (
 
 
 class Heartbeat(NamedTuple):
-    """What a node says of itself: its name, where others reach it, its release, the sequence number
-    up to which its windows are, and whether they are whole."""
+    """A node's name, the address where other nodes reach it, its release, the last sequence number
+    that its windows count, and whether they are whole, so that it could take over."""
 
     node: str
     address: str
@@ -51,8 +51,8 @@ class Heartbeat(NamedTuple):
 
 
 class SeenNode(NamedTuple):
-    """A node as the others see it: `behind` the journal by so many sequence numbers, heard of
-    `silent_s` seconds ago; `owner_since` (µs since 1970) and `epoch` where the journal is its own."""
+    """A node by its last heartbeat, `silent_s` seconds ago: its windows are `behind` the journal by
+    this many sequence numbers; `owner_since` (µs since 1970) and `epoch` are None but for the owner."""
 
     process: str
     address: str
@@ -65,17 +65,17 @@ class SeenNode(NamedTuple):
     epoch: int | None = None
 
 
-def tell(connection: SqlConnection, heartbeat: Heartbeat) -> None:
-    """Says that a node is there; those that were not for a day are forgotten."""
+def write_heartbeat(connection: SqlConnection, heartbeat: Heartbeat) -> None:
+    """Write a node's heartbeat, and remove nodes without one for a day."""
     node, address, release, counted, is_whole = heartbeat
-    connection.execute(_TELL, (node, process_name(), address, release, counted, is_whole))
+    connection.execute(_HEARTBEAT, (node, process_name(), address, release, counted, is_whole))
     connection.execute(
         f"DELETE FROM nodes WHERE seen_at < clock_timestamp() - interval '{FORGOTTEN_S} seconds'"
     )
 
 
-def leave(connection: SqlConnection, node: str) -> None:
-    """Says that a node has ended."""
+def remove_node(connection: SqlConnection, node: str) -> None:
+    """Remove a node that ends."""
     connection.execute("DELETE FROM nodes WHERE node = ?", (node,))
 
 
@@ -88,21 +88,21 @@ def is_followed(connection: SqlConnection) -> bool:
 
 def has_successor(connection: SqlConnection, node: str) -> bool:
     """Whether another node could take over at once."""
-    return bool(connection.execute(_ANOTHER, (node,)).fetchone()[0])
+    return bool(connection.execute(_HAS_SUCCESSOR, (node,)).fetchone()[0])
 
 
 def successors(connection: SqlConnection) -> dict[str, str]:
-    """The nodes that could take over at once, by the address where others reach them."""
-    return {address: node for node, address in connection.execute(_PRESENT)}
+    """The nodes that could take over at once, by the address where other nodes reach them."""
+    return {address: node for node, address in connection.execute(_SUCCESSORS)}
 
 
 def nodes_of(connection: SqlConnection) -> list[SeenNode]:
-    """All that were heard of within a day."""
+    """All nodes with a heartbeat within a day."""
     return [SeenNode(*row) for row in connection.execute(_NODES)]
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address means another machine on each machine: an unspecified one leads there too."""
+    """Whether an address leads each machine to itself: loopback addresses, and unspecified ones."""
     host = (urlsplit(address).hostname or "").removesuffix(".")
     try:
         number = ip_address(host)
@@ -113,8 +113,8 @@ def is_loopback(address: str) -> bool:
 
 
 def out_of_reach(nodes: Collection[SeenNode]) -> list[SeenNode]:
-    """Those of the nodes that are there which a node on another machine can't reach: it would reach
-    itself at their addresses."""
+    """The present nodes that nodes on other machines can't reach: they announce a loopback address,
+    and the present nodes are on several machines."""
     present = [each for each in nodes if each.silent_s <= SILENT_S]
     machines = {_machine(each) for each in present}
     return [each for each in present if len(machines) > 1 and is_loopback(each.address)]

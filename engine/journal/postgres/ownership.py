@@ -1,7 +1,7 @@
-"""Whose journal it is: one owner at a time, by a lease on the database's clock.
+"""Which process owns the journal: one at a time, by a lease on the database's clock.
 
-The lease only says when another may take over. What keeps a former owner out is the epoch, which
-each taking over raises and each append compares.
+The lease only says when another process may take over. What stops a former owner is the epoch:
+each taking over raises it, and each append compares it in its own transaction.
 """
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
@@ -20,9 +20,9 @@ from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, shown_address
 
 LEASE_S = 2.0
-"""How long after the owner's last word another may take over."""
-GIVEN_S = 1.0
-"""How long a node that was given a journal has for taking it, before any other may."""
+"""How long after the owner's last transaction another process may take over."""
+HANDED_S = 1.0
+"""How long only the node that a journal was handed to may take it over."""
 _UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 _TAKE = (
     "UPDATE shards SET epoch = epoch + 1, owner = ?, purpose = ?, process = ?, address = ?,"
@@ -30,16 +30,14 @@ _TAKE = (
     " WHERE shard = 1 AND (lease_until < clock_timestamp() OR owner = ?)"
     " RETURNING epoch, last_place"
 )
-_TAKE_AGAIN = (
+_BEGIN_EPOCH = (
     f"UPDATE shards SET epoch = epoch + 1, lease_until = {_UNTIL}"
     " WHERE shard = 1 AND owner = ? RETURNING epoch, last_place"
 )
-_GIVE_BACK = (
-    "UPDATE shards SET lease_until = '-infinity' WHERE shard = 1 AND owner = ? AND epoch = ?"
-)
-_GIVE_TO = (
+_RELEASE = "UPDATE shards SET lease_until = '-infinity' WHERE shard = 1 AND owner = ? AND epoch = ?"
+_HAND_TO = (
     "UPDATE shards SET owner = ?, address = '', lease_until = clock_timestamp()"
-    f" + interval '{GIVEN_S} seconds' WHERE shard = 1 AND owner = ? AND epoch = ?"
+    f" + interval '{HANDED_S} seconds' WHERE shard = 1 AND owner = ? AND epoch = ?"
 )
 _SHUT_OUT = (
     "UPDATE shards SET epoch = epoch + 1, owner = ''"
@@ -54,8 +52,8 @@ _STANDING = (
 
 @dataclass(slots=True)
 class Ownership:
-    """`owner` is made anew at each start; `epoch` is -1 while the journal is not its own. `last_place`
-    is the last sequence number that was given by an append of whichever owner."""
+    """This process's claim to the journal. `owner` is its name, new at each start; `epoch` is -1 while
+    another process owns the journal; `last_place` is the last sequence number that any owner wrote."""
 
     owner: str
     epoch: int
@@ -63,8 +61,8 @@ class Ownership:
 
 
 class JournalStanding(NamedTuple):
-    """Whose journal it is at a moment: where its owner is reached by other nodes, whether the lease
-    lasts, the last sequence number and the one up to which the standby has it too."""
+    """Who owns the journal at a moment: the owner's name, the address where other nodes reach it,
+    whether its lease lasts, the last sequence number, and the last one that the standby has too."""
 
     owner: str
     address: str
@@ -74,14 +72,14 @@ class JournalStanding(NamedTuple):
 
 
 def standing_of(connection: SqlConnection) -> JournalStanding:
-    """How it stands now."""
+    """The journal's standing now."""
     return JournalStanding(*connection.execute(_STANDING).fetchone())
 
 
 def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str = "") -> Ownership:
-    """Takes the journal over. Raises `Locked` while another owner's lease lasts, `JournalError` while
-    a journal other than `moving` is only partly moved here, `Unavailable` as long as no standby has
-    heard of it."""
+    """Take the journal over. Raises `Locked` while another owner's lease lasts, `JournalError` while
+    a journal other than `moving` is only partly moved here, `Unavailable` while no standby confirms
+    it."""
     require_moved(connection, url, moving)
     ownership = not_owned(connection)
     if not try_to_take(connection, ownership, purpose):
@@ -94,8 +92,8 @@ def take(connection: PostgresConnection, url: str, purpose: str, *, moving: str 
 def try_to_take(
     connection: PostgresConnection, ownership: Ownership, purpose: str, address: str = ""
 ) -> bool:
-    """Makes the journal its own; False while another's lease lasts. Raises `Unavailable` as long as
-    no standby has heard of it."""
+    """Take the journal over, if no other owner's lease lasts; whether it was taken. Raises
+    `Unavailable` when no standby confirms it."""
     owner, connection.was_warned = ownership.owner, False
     row = connection.execute(_TAKE, (owner, purpose, process_name(), address, owner)).fetchone()
     if row is None:
@@ -107,17 +105,15 @@ def try_to_take(
 
 
 def process_name() -> str:
-    """This process, as a person finds it."""
+    """This process's id and machine, for people."""
     return f"{os.getpid()} on {socket.gethostname()}"
 
 
-def take_again(connection: PostgresConnection, ownership: Ownership) -> bool:
-    """Begins another epoch of the same owner, so that nothing of the former can still be written;
-    False when the journal is another's by now.
-
-    `last_place` is then that of the last append which was kept.
+def begin_epoch(connection: PostgresConnection, ownership: Ownership) -> bool:
+    """Begin another epoch of the same owner, so that no transaction of the former epoch can still be
+    committed, and read `last_place` again; False when another process owns the journal.
     """
-    row = connection.execute(_TAKE_AGAIN, (ownership.owner,)).fetchone()
+    row = connection.execute(_BEGIN_EPOCH, (ownership.owner,)).fetchone()
     if row is None:
         return False
     ownership.epoch, ownership.last_place = row
@@ -141,22 +137,22 @@ def require_moved(connection: PostgresConnection, url: str, moving: str = "") ->
 
 
 def not_owned(connection: SqlConnection) -> Ownership:
-    """Of a process whose journal it is not: no append can prove it."""
+    """The claim of a process that does not own the journal: every append with it fails."""
     return Ownership(uuid4().hex, -1, standing_of(connection).last)
 
 
 def release(connection: PostgresConnection, ownership: Ownership) -> None:
-    """Lets another take over at once."""
-    connection.execute(_GIVE_BACK, (ownership.owner, ownership.epoch))
+    """Let any process take over at once."""
+    connection.execute(_RELEASE, (ownership.owner, ownership.epoch))
 
 
 def hand_to(connection: PostgresConnection, ownership: Ownership, node: str) -> None:
-    """Lets another node, and for a moment nobody else, take over at once."""
-    connection.execute(_GIVE_TO, (node, ownership.owner, ownership.epoch))
+    """Let another node take over at once, and no other process for `HANDED_S` seconds."""
+    connection.execute(_HAND_TO, (node, ownership.owner, ownership.epoch))
 
 
 def holder_of(connection: SqlConnection) -> str | None:
-    """The purpose for which a living process owns the journal, None when none does."""
+    """The purpose for which a process owns the journal, None when no lease lasts."""
     if connection.execute("SELECT to_regclass('shards')").fetchone()[0] is None:
         return None
     purpose, _, is_held = connection.execute(_HOLDER).fetchone()

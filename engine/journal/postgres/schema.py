@@ -21,8 +21,8 @@ from tollkeeper.engine.journal.postgres.nodes import is_followed
 from tollkeeper.engine.journal.postgres.ownership import shut_out
 from tollkeeper.engine.log import get_logger
 
-# Whoever holds it alone makes tables: a number that nobody else is likely to have chosen.
-MAKING = 0x546F6C6C
+# The advisory lock for creating and changing tables, a number that other programs hardly use ("Toll").
+MIGRATION_LOCK = 0x546F6C6C
 _OF_PAYMENTS = f"{Kind.PAYMENT:d}, {Kind.UPDATE:d}"
 _AMEND = """
 CREATE OR REPLACE FUNCTION amend() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -40,7 +40,7 @@ CREATE OR REPLACE FUNCTION amend() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 END $$;
 """
 _THE_JOURNAL = f"""
--- One row: whose journal it is, by the number of the taking over, and its last entry.
+-- One row: the journal's owner, the epoch of its taking over, and the last entry's number.
 CREATE TABLE shards (
   shard int PRIMARY KEY, epoch bigint NOT NULL, owner text NOT NULL, purpose text NOT NULL,
   process text NOT NULL, lease_until timestamptz NOT NULL, last_place bigint NOT NULL
@@ -94,7 +94,7 @@ CREATE TABLE seals (
 );
 CREATE TABLE identity (id text PRIMARY KEY, clock bigint NOT NULL);
 
--- Numbers without gaps: a follower takes a gap for something that it has missed.
+-- Numbers are without gaps: to a follower, a gap means that it has missed amendments.
 CREATE TABLE numbers (name text PRIMARY KEY, seq bigint NOT NULL);
 INSERT INTO numbers VALUES ('amendments', 0);
 CREATE TABLE amendments (
@@ -135,21 +135,21 @@ CREATE TABLE given_up (
 CREATE TABLE followed (account bigint PRIMARY KEY, place bigint NOT NULL);
 """
 _KEY = "ALTER TABLE identity ADD COLUMN key_mark text NOT NULL DEFAULT ''"
-# The identity of the journal that is being moved here, as long as that is not done.
+# The identity of the journal that is being moved here, empty once it is moved.
 _MOVING = "ALTER TABLE identity ADD COLUMN moving text NOT NULL DEFAULT ''"
-# What the owner has heard to be kept, by the standby too; whoever follows reads no further.
+# The last sequence number that the owner knows to be on the standby too; followers read no further.
 _SAFE = "ALTER TABLE shards ADD COLUMN safe_place bigint NOT NULL DEFAULT 0"
 _NODES = """
 ALTER TABLE shards ADD COLUMN address text NOT NULL DEFAULT '',
   ADD COLUMN taken_at timestamptz NOT NULL DEFAULT '-infinity';
--- What each service says of itself, again and again; `place` is how far its windows are.
+-- Heartbeats: the last one of each node; `place` is the last sequence number its windows count.
 CREATE TABLE nodes (
   node text PRIMARY KEY, process text NOT NULL, address text NOT NULL, release text NOT NULL,
   place bigint NOT NULL, is_whole boolean NOT NULL, seen_at timestamptz NOT NULL
 );
 """
 _SHARDS = """
--- Which of the database's journals this is, and of how many; where each account is, told by the first.
+-- Which of how many shards this is. Only the first shard's `directory` is used: each account's shard.
 CREATE TABLE layout (shard int NOT NULL, shards int NOT NULL);
 INSERT INTO layout VALUES (1, 1);
 CREATE TABLE directory (account text COLLATE "C" PRIMARY KEY, shard int NOT NULL);
@@ -157,16 +157,16 @@ CREATE TABLE directory (account text COLLATE "C" PRIMARY KEY, shard int NOT NULL
 _LABELS = f"""
 CREATE INDEX labels_by_account ON journal (account, place) WHERE kind = {Kind.LABEL:d};
 """
-# An index finds events, labels and notes as well, and must hear of those that are gone; by their
-# numbers alone, as an id may be of somebody who was deleted.
+# The search index has events, labels and notes, too, and must learn which were rewritten or removed.
+# Their ids are left out, as an id may name a person who was erased.
 _AMENDABLE = ", ".join(f"{kind:d}" for kind in AMENDABLE)
 _AMENDMENTS_OF_ALL_KINDS = _AMEND.format(kinds=_AMENDABLE, named=_OF_PAYMENTS)
-# The first version of tables whose release can use these ones, too.
+# The least version of tables that a release must know to use these.
 _LEAST = "ALTER TABLE tollkeeper_tables ADD COLUMN least int NOT NULL DEFAULT 0"
 
 
-# Parts by sequence number never gave back the room of what was removed from them: each account keeps
-# its records for a time of its own, and changes stay.
+# From partitions by sequence number to one table: a partition was never empty and its space never
+# reused, as accounts have retention periods of their own and changes are kept for ever.
 _ONE_TABLE = """
 CREATE TABLE IF NOT EXISTS journal_0000000000000000000 PARTITION OF journal
   FOR VALUES FROM (0) TO (10000000);
@@ -195,7 +195,7 @@ BEGIN
   END LOOP;
 END $$;
 """
-# What a statement rewrites or removes is noted at once, not row by row.
+# Amendments are written once for each statement, not for each row.
 _AMEND_TOGETHER = f"""
 CREATE OR REPLACE FUNCTION amend() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -244,11 +244,14 @@ NEWEST_TABLES = len(_MIGRATIONS)
 
 
 def prepare_tables(connection: PostgresConnection, url: str) -> None:
-    """Brings the tables up to date. Raises `JournalError` for a database that isn't ours, or is of
-    a newer version."""
+    """Create the tables or migrate them to this release's.
+
+    Raises `JournalError` for a database of another program or a newer version, `Locked` while nodes
+    of an older version need the tables as they are.
+    """
     try:
         with connection.raw.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (MAKING,))
+            connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
             version = _version(connection, url)
             steps = _MIGRATIONS[version:]
             may_be_beside = version == 0 or all(each.is_addition for each in steps)
@@ -270,7 +273,7 @@ def prepare_tables(connection: PostgresConnection, url: str) -> None:
 
 
 def require_current_tables(connection: PostgresConnection, url: str) -> None:
-    """Checks, for a command beside a running service, that both know the same tables."""
+    """Check that a command and the running service know the same tables. Raises `JournalError`."""
     row = connection.execute("SELECT to_regclass('tollkeeper_tables')").fetchone()
     if row[0] is None:
         raise JournalError(f"there is no journal in `{shown_address(url)}`")
@@ -282,7 +285,7 @@ def require_current_tables(connection: PostgresConnection, url: str) -> None:
 
 
 def has_current_tables(connection: PostgresConnection, url: str) -> bool:
-    """Whether `require_current_tables` finds nothing wrong."""
+    """Whether `require_current_tables` would raise nothing."""
     with suppress(JournalError):
         require_current_tables(connection, url)
         return True
@@ -317,7 +320,7 @@ def known_tables(connection: PostgresConnection, url: str) -> int:
 
 
 def warn_of_settings(connection: PostgresConnection, url: str) -> None:
-    """Logs which of the server's settings put acknowledged payments at risk."""
+    """Log a warning for each of the server's settings that puts acknowledged payments at risk."""
     for setting, risky, risk in _RISKS:
         ((value,),) = connection.execute(f"SHOW {setting}").fetchall()
         if value == risky:
@@ -331,7 +334,7 @@ def warn_of_settings(connection: PostgresConnection, url: str) -> None:
 
 
 def awaits_standby(connection: SqlConnection) -> bool:
-    """Whether a commit waits until a standby has it, too."""
+    """Whether a commit waits until a standby has it."""
     ((names,),) = connection.execute("SHOW synchronous_standby_names").fetchall()
     ((commit,),) = connection.execute("SHOW synchronous_commit").fetchall()
     return names != "" and commit not in ("off", "local")

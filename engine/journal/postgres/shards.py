@@ -1,7 +1,7 @@
-"""A database's shards: journals beside each other, each in a schema of its own with its own owner.
+"""A database's shards: independent journals, each in a schema of its own with an owner of its own.
 
-The first is where the address leads by itself. It tells how many there are, which is settled when the
-database is first opened, and in which one each account is.
+The first is in the schema that the address leads to. Its tables say how many shards there are, which
+is fixed when the database is first opened, and which one each account is in.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Shard
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect, shown_address
-from tollkeeper.engine.journal.postgres.schema import MAKING, has_current_tables, prepare_tables
+from tollkeeper.engine.journal.postgres.schema import (
+    MIGRATION_LOCK,
+    has_current_tables,
+    prepare_tables,
+)
 
 _LAYOUT = "SELECT shard, shards FROM layout"
 _IS_NEW = "SELECT last_place = 0 AND lease_until < clock_timestamp() FROM shards"
 _HOME = "SELECT shard FROM directory WHERE account = ?"
-_SETTLE = (
+_ASSIGN = (
     "INSERT INTO directory SELECT ?, shard FROM generate_series(1, ?) AS shard"
     " ORDER BY (SELECT count(*) FROM directory AS other WHERE other.shard = shard.shard), shard"
     " LIMIT 1 ON CONFLICT DO NOTHING"
@@ -34,34 +38,35 @@ def address_of_shard(url: str, number: int) -> str:
 
 
 def layout_of(connection: SqlConnection) -> Shard:
-    """Which shard a connection leads to, and of how many."""
+    """Which shard a connection leads to, and how many there are."""
     return Shard(*connection.execute(_LAYOUT).fetchone())
 
 
 def open_shards(url: str, wanted: int | None) -> int:
-    """How many shards a database has, each with its tables; `wanted` of one that is new.
+    """Create what tables are missing, in a new database those of `wanted` shards; returns how many
+    shards there are.
 
-    Raises `JournalError` where it has another number already.
+    Raises `JournalError` when the database has another number of shards already.
     """
     with closing(connect(url)) as connection:
         if not has_current_tables(connection, url):
             prepare_tables(connection, url)
-        there = layout_of(connection).of
-        if wanted in (None, there):
-            return there
+        count = layout_of(connection).of
+        if wanted in (None, count):
+            return count
         with connection.raw.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (MAKING,))
-            there = layout_of(connection).of
+            connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
+            count = layout_of(connection).of
             ((is_new,),) = connection.execute(_IS_NEW).fetchall()
-            if there == 1 and is_new:
+            if count == 1 and is_new:
                 _make_shards(connection, url, wanted)
-                there = wanted
-        if there != wanted:
+                count = wanted
+        if count != wanted:
             raise JournalError(
-                f"`{shown_address(url)}` has {there} shards, not {wanted}: how many is settled when"
+                f"`{shown_address(url)}` has {count} shards, not {wanted}: how many is settled when"
                 " a database is first served"
             )
-        return there
+        return count
 
 
 def _make_shards(connection: PostgresConnection, url: str, count: int) -> None:
@@ -74,7 +79,7 @@ def _make_shards(connection: PostgresConnection, url: str, count: int) -> None:
 
 
 def home_of(connection: SqlConnection, account: str) -> int:
-    """The shard of an account by its name; the first for one that nobody has settled."""
+    """The shard of the account with this name; the first for an account that has none assigned."""
     if connection.execute("SELECT to_regclass('directory')").fetchone()[0] is None:
         return 1
     found = connection.execute(_HOME, (account,)).fetchone()
@@ -82,15 +87,15 @@ def home_of(connection: SqlConnection, account: str) -> int:
 
 
 def assign_home(connection: SqlConnection, account: str) -> int:
-    """The shard of an account that is to be made: of those with the fewest accounts the first, unless
-    the name had one before."""
+    """The shard of a new account: the first of those with the fewest accounts, unless the name has
+    one assigned already."""
     if connection.execute("SELECT to_regclass('directory')").fetchone()[0] is not None:
-        connection.execute(_SETTLE, (account, layout_of(connection).of))
+        connection.execute(_ASSIGN, (account, layout_of(connection).of))
     return home_of(connection, account)
 
 
 def shards_in(connection: SqlConnection) -> int:
-    """How many shards a database has, also before its tables are made."""
+    """How many shards a database has, 1 before its tables are created."""
     if connection.execute("SELECT to_regclass('layout')").fetchone()[0] is None:
         return 1
     return layout_of(connection).of

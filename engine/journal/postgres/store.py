@@ -1,4 +1,4 @@
-"""Writes the journal in PostgreSQL: each append proves in its own transaction whose journal it is."""
+"""Writes the journal in PostgreSQL; each transaction checks that this process still owns it."""
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
 
@@ -27,7 +27,7 @@ _FENCE = (
     f"UPDATE shards SET last_place = %s, safe_place = last_place, lease_until = {_LEASE}"
     " WHERE shard = 1 AND epoch = %s AND last_place = %s RETURNING 1"
 )
-# Binary arrays: as text, the bodies alone would take eight times the time.
+# Arrays are sent in binary: as text, the bodies alone would take eight times as long.
 _INSERTS = (
     f"kept AS (INSERT INTO journal ({reads.ALL_COLUMNS}) SELECT * FROM unnest("
     "%b::bigint[], %b::bigint[], %b::smallint[], %b::text[], %b::bigint[], %b::bigint[],"
@@ -46,35 +46,36 @@ RENEW = (
     " WHERE shard = 1 AND epoch = ? RETURNING 1"
 )
 _RETRY_S = 0.2
-_TRIAL = 1 << 16
-"""How many bytes an entry has with which room is tried."""
+_TRIAL_BYTES = 1 << 16
+"""The size of the entry that is written to try whether the database has room."""
 
-# What an entry brings about, not the database.
+# Errors that an entry causes, and not the state of the database.
 _REFUSING = (psycopg.IntegrityError, psycopg.DataError, CardinalityViolation)
 
 T = TypeVar("T")
 
 
-class _Undone(Exception):  # noqa: N818 - named for what happened
-    """The transaction is certainly as if it had never begun."""
+class _RolledBack(Exception):  # noqa: N818 - named for what happened
+    """An entry can't be stored, and its transaction was rolled back."""
 
 
 class PostgresStore:
-    """An `EntryStore` of a journal that is owned.
+    """An `EntryStore` for the journal's owner.
 
-    What became of a commit whose answer was lost is found out before anything else is done: another
-    epoch shuts out what may still be under way, and the last sequence number tells.
+    When the answer to a commit is lost, the store finds out whether it was written before it does
+    anything else: it begins another epoch, so that the old transaction can't be committed any more,
+    and compares the last sequence number.
 
     `proved_at` is when (by `time.monotonic`) the ownership was last proved; `is_lost` is true once
-    the journal is another's, `trouble` says why nothing can be written, None when it can. Once
-    `ending` is set, an outcome that can't be found out soon stays unknown.
+    another process owns the journal; `trouble` says why nothing can be written, None when it can.
+    Once `ending` is set, an outcome that can't be found out soon is reported as `Unavailable`.
     """
 
     def __init__(self, connections: OpenConnections, ownership: Ownership) -> None:
         self._connections = connections
         self._ownership = ownership
         self._connection: PostgresConnection | None = None
-        # A step finds its place in a full database, where an entry finds none.
+        # Whether the last batch failed: a step may succeed in a full database, see `_takes_entries`.
         self._has_failed = False
         self.proved_at = time.monotonic()
         self.is_lost = False
@@ -90,11 +91,11 @@ class PostgresStore:
         self._has_failed = True
         try:
             refused = self._transact(batch, self._write_whole)
-        except _Undone:
+        except _RolledBack:
             try:
                 refused = self._transact(batch, self._write_one_by_one)
-            except _Undone as undone:
-                raise Unavailable(_line(undone.__cause__)) from undone.__cause__
+            except _RolledBack as error:
+                raise Unavailable(_one_line(error.__cause__)) from error.__cause__
         self._has_failed = False
         return refused
 
@@ -118,19 +119,20 @@ class PostgresStore:
             begun = time.monotonic()
             connection.execute("COMMIT")
         except psycopg.Error as error:
-            raise Unavailable(f"the journal can't be written: {_line(error)}") from error
+            raise Unavailable(f"the journal can't be written: {_one_line(error)}") from error
         if connection.was_warned:
             raise Unavailable("the journal can't be written: no standby has it")
         self.proved_at, self.trouble = begun, None
         return result
 
     def _takes_entries(self) -> bool:
-        """Whether an entry could be written, which is tried where the last one could not be."""
+        """Whether an entry could be written; after a failed batch, by writing one and rolling it
+        back."""
         if self._has_failed:
             connection, place = self._require_connection(), self._ownership.last_place + 1
             try:
                 with connection.raw.transaction(force_rollback=True):
-                    connection.raw.execute(_INSERT, _trial(place))
+                    connection.raw.execute(_INSERT, _trial_values(place))
             except psycopg.Error:
                 return False
             self._has_failed = False
@@ -141,8 +143,10 @@ class PostgresStore:
         batch: Sequence[Append],
         work: Callable[[PostgresConnection, Sequence[Append], dict[int, Exception]], None],
     ) -> dict[int, Exception]:
-        """Does `work`, which ends with a commit, and finds out what became of it; raises `_Undone`
-        for a batch of which something can't be stored."""
+        """Run `work`, which ends with a commit; returns the errors of entries that were left out.
+
+        Raises `_RolledBack` when an entry can't be stored, `Unavailable` when nothing was written.
+        """
         connection = self._require_connection()
         last = batch[-1].entry.sequence
         refused: dict[int, Exception] = {}
@@ -152,17 +156,17 @@ class PostgresStore:
             work(connection, batch, refused)
         except psycopg.Error as error:
             if connection.raw.closed:
-                self._settle(last, _line(error))
+                self._find_outcome(last, _one_line(error))
                 return refused
             if not isinstance(error, _REFUSING):
                 raise
             connection.raw.rollback()
-            raise _Undone from error
+            raise _RolledBack from error
         except (ValueError, OverflowError) as error:
             connection.raw.rollback()
-            raise _Undone from error
+            raise _RolledBack from error
         if connection.was_warned:
-            self._settle(last, "no standby has it")
+            self._find_outcome(last, "no standby has it")
             return refused
         self._ownership.last_place = last
         self.proved_at, self.trouble = begun, None
@@ -212,9 +216,9 @@ class PostgresStore:
             self.is_lost = True
             raise Fenced(_LOST)
 
-    def _settle(self, last: int, reason: str) -> None:
-        """Finds out whether the entry at `last`, and so its batch, was written; raises
-        `Unavailable` if not."""
+    def _find_outcome(self, last: int, reason: str) -> None:
+        """Return once it is known that the batch that ends with `last` was written; raises
+        `Unavailable` when it was not."""
         while True:
             self.disconnect()
             self.trouble = f"what became of the last entries is not known yet: {reason}"
@@ -226,7 +230,7 @@ class PostgresStore:
             except (psycopg.Error, Unavailable) as error:
                 if is_ending:
                     raise Unavailable(f"{self.trouble}; {error}") from error
-                reason = _line(error)
+                reason = _one_line(error)
             else:
                 self.trouble = None
                 if was_written:
@@ -234,9 +238,11 @@ class PostgresStore:
                 raise Unavailable(reason)
 
     def _was_written(self, connection: PostgresConnection, last: int) -> bool:
+        """Whether the batch that ends with `last` was written. Raises `Fenced` when the database
+        lacks entries that were written before."""
         before = self._ownership.last_place
         connection.was_warned = False
-        if take_again(connection, self._ownership):
+        if begin_epoch(connection, self._ownership):
             if connection.was_warned:
                 raise Unavailable("no standby has it")
             if self._ownership.last_place in (before, last):
@@ -246,7 +252,8 @@ class PostgresStore:
                 f"the database ends with entry {self._ownership.last_place}, but {before} was"
                 " written before: it has come back older than it was"
             )
-        # The other's taking over waited for ours to end; this commit is behind it in every copy.
+        # Another process owns the journal now. Its taking over waited for our transaction to end. Once
+        # this commit is confirmed, every standby has what is read next.
         connection.execute("UPDATE barrier SET number = number + 1")
         if connection.was_warned:
             raise Unavailable("no standby has it")
@@ -276,15 +283,15 @@ def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
     return *_columns(rows, 9), *_columns(keys, 6)
 
 
-def _trial(place: int) -> tuple[list[Any], ...]:
-    """An entry and a key of nobody, for a transaction that is rolled back."""
-    body = os.urandom(_TRIAL)
+def _trial_values(place: int) -> tuple[list[Any], ...]:
+    """The values of `_INSERT` for an entry and a key of no account."""
+    body = os.urandom(_TRIAL_BYTES)
     entry = (place, 0, Kind.PAYMENT, "", 0, 0, body, body, 0)
     return *_columns([entry], 9), *_columns([(place, 0, "", b"", body, 0)], 6)
 
 
 def insert_rows(connection: PostgresConnection, rows: Sequence[Sequence[Any]]) -> None:
-    """Entries with their checksums, in a transaction that has proved the ownership."""
+    """Insert entries with their checksums, in a transaction that has proved the ownership."""
     connection.raw.execute(_INSERT, (*_columns(rows, 9), *_columns((), 6)))
 
 
@@ -300,8 +307,8 @@ def _change_lists(connection: PostgresConnection, append: Append) -> None:
 def _refusal(entry: Entry, error: Exception) -> Exception:
     if isinstance(error, UniqueViolation):
         return Taken(f"the id `{entry.id}` is already used")
-    return JournalError(f"entry {entry.sequence} can't be stored: {_line(error)}")
+    return JournalError(f"entry {entry.sequence} can't be stored: {_one_line(error)}")
 
 
-def _line(error: BaseException | None) -> str:
+def _one_line(error: BaseException | None) -> str:
     return " ".join(str(error).split())

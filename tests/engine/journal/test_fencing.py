@@ -88,7 +88,7 @@ async def test_of_two_appenders_the_former_owner_writes_nothing(database, make):
                 await former.append(make(3, id="the former's"))
             with pytest.raises(Fenced):
                 await former.run(lambda connection: connection.execute("DELETE FROM journal"))
-            await asyncio.wait_for(former.lost(), 30)
+            await asyncio.wait_for(former.wait_until_lost(), 30)
             assert former.write_failure() == "another process has taken the journal over"
             assert not await owner.exists(1, Kind.PAYMENT, "the former's")
             await owner.append(make(4))
@@ -322,7 +322,7 @@ async def test_a_database_that_came_back_older_is_noticed(database, make):
         do(database, "UPDATE shards SET last_place = 1")
         with pytest.raises(Unavailable):
             await journal.append(make(3))
-        await asyncio.wait_for(journal.lost(), 30)
+        await asyncio.wait_for(journal.wait_until_lost(), 30)
     assert places(database) == [1]
 
 

@@ -1,9 +1,9 @@
-/* The groups of a series, as `groups.py` has them: the same methods, the same answers.
+/* `Groups` of groups.py in C: the same methods with the same results.
 
-   A group's key and elements stand in one array of entries, found by an open hash table of their
-   indexes. A group of one element, as most are, has it in its entry; of a few, in a run; of more
-   than `few`, once they are read, in a long run. Many values whose parts are no numbers of 64 bits
-   are read from a `LongRun` of run.py, which is Python. */
+   Groups are in one array of entries, which an open-addressing hash table of indexes finds by key.
+   A group of one element, as most are, has it in its entry (ONE); one of a few elements has a run
+   (RUN); one of more than `few` elements gets a long run when it is read (LONG). A long run whose
+   partial aggregates don't fit into 64 bits becomes a `LongRun` of run.py, in Python (ODD). */
 
 #include "_runs.h"
 #include <structmember.h>
@@ -11,8 +11,8 @@
 #define SWEEP 8
 #define BUCKETS 128
 #define NONE 0x1fffffffu
-#define TRIMMED 4   /* elements beyond the horizon that one element more takes out of a long run */
-#define SHRUNK 500  /* the same for a group that comes up for expiry */
+#define PUT_EXPIRES 4     /* the most expired elements that adding one removes from a long run */
+#define SWEEP_EXPIRES 500 /* the same when the group comes up for expiry */
 #define MOST NONE
 
 enum { EMPTY, ONE, RUN, LONG, ODD };
@@ -53,7 +53,7 @@ static PyTypeObject ClockType = {
 /* ---- groups ---- */
 
 typedef struct {
-    PyObject *key; /* NULL where the entry is free */
+    PyObject *key; /* NULL in a free entry */
     union {
         struct {
             int64_t time;
@@ -64,7 +64,7 @@ typedef struct {
         PyObject *odd;
     } held;
     uint32_t hash;
-    uint32_t next : 29; /* in the chain of its bucket, or of free entries */
+    uint32_t next : 29; /* next index in the chain of its bucket, or of free entries */
     uint32_t kind : 3;
 } Entry;
 
@@ -82,13 +82,13 @@ typedef struct {
     int valued;
     Entry *entries;
     uint32_t used, room, keys, free, prepared;
-    uint32_t *slots; /* an entry's index and 1, or 0 */
+    uint32_t *slots; /* an entry's index plus 1, or 0 */
     uint32_t mask;
     Bucket *buckets; /* in the order of their numbers */
     Py_ssize_t bucket_count, bucket_room, last_bucket;
     uint32_t *due; /* heads of chains */
     Py_ssize_t due_count, due_room;
-    PyObject *last; /* the group that was found last, and its entry: it is read when it was put */
+    PyObject *last; /* the group found last, and its entry: a group is put, then read */
     uint32_t last_index;
 } Groups;
 
@@ -118,7 +118,7 @@ static int rehash(Groups *self, uint32_t size) {
     return 0;
 }
 
-/* The entry of a group, NULL without one, perhaps with an error set. */
+/* The entry of a group; NULL when there is none, or with an error set. */
 static Entry *find(Groups *self, PyObject *group, Py_hash_t *hash) {
     if (group == self->last) return self->entries + self->last_index;
     *hash = PyObject_Hash(group);
@@ -193,7 +193,7 @@ static void drop_entry(Groups *self, uint32_t index) {
     clear_entry(self, entry);
     uint32_t slot = entry->hash & self->mask;
     while (self->slots[slot] != index + 1) slot = (slot + 1) & self->mask;
-    /* What stands behind moves up, as far as it may. */
+    /* Later entries of the same cluster move up, but not before their home slot. */
     uint32_t hole = slot;
     for (;;) {
         slot = (slot + 1) & self->mask;
@@ -277,7 +277,7 @@ static int odd_attribute(PyObject *odd, PyObject *name, long long *found) {
 
 static int trim_long(Groups *self, LongRun *many, uint32_t most);
 
-/* Drops what is over of a group; 1 and the time of its latest element, 0 with nothing left. */
+/* Removes a group's expired elements: 1 and its latest element's time, 0 when none is left, or -1. */
 static int shrink(Groups *self, Entry *entry, int64_t *latest) {
     int64_t horizon = horizon_of(self);
     if (entry->kind == EMPTY) return 0;
@@ -294,7 +294,7 @@ static int shrink(Groups *self, Entry *entry, int64_t *latest) {
             self->count -= many->size;
             return 0;
         }
-        return trim_long(self, many, SHRUNK) < 0 ? -1 : 1;
+        return trim_long(self, many, SWEEP_EXPIRES) < 0 ? -1 : 1;
     }
     if (entry->kind == ODD) {
         long long size, last;
@@ -354,43 +354,43 @@ static int distinct_take(LongRun *many, int64_t time, PyObject *value);
 static int distinct_cut(LongRun *many, uint32_t gone);
 static int make_distinct(Groups *self, LongRun *many, int64_t over);
 
-/* The elements of a long run stand in its blocks without their hashes: `seen` has each value once. */
-static inline int plainly(int valued) { return valued == HASHED ? VALUED : valued; }
+/* The blocks of a long run have no hashes: its `distinct->seen` has each value once. */
+static inline int block_layout(int valued) { return valued == HASHED ? VALUED : valued; }
 
 static int put_long(Groups *self, LongRun *many, int64_t time, PyObject *value) {
     if (many->distinct != NULL && distinct_put(many, time, &value) < 0) return -1;
-    return long_insert(many, plainly(self->valued), time, value);
+    return long_insert(many, block_layout(self->valued), time, value);
 }
 
-/* 1 when there was such an element. */
+/* 1 when there was such an element, 0 when not, -1 with an error. */
 static int take_long(Groups *self, LongRun *many, int64_t time, PyObject *value) {
-    int removed = long_remove(many, plainly(self->valued), time, value);
+    int removed = long_remove(many, block_layout(self->valued), time, value);
     if (removed == 1 && many->distinct != NULL && distinct_take(many, time, value) < 0) return -1;
     return removed;
 }
 
-/* Drops at most so many of the elements that no window has any more. */
+/* Removes at most `most` of the expired elements. */
 static int trim_long(Groups *self, LongRun *many, uint32_t most) {
     uint32_t gone;
     while (most && (gone = long_over(many, horizon_of(self)))) {
         if (gone > most) gone = most;
         if (many->distinct != NULL && distinct_cut(many, gone) < 0) return -1;
-        long_cut(many, plainly(self->valued), gone);
+        long_cut(many, block_layout(self->valued), gone);
         self->count -= gone;
         most -= gone;
     }
     return 0;
 }
 
-/* From a run to a long one. */
+/* Turns a run into a long run. */
 static int lengthen(Groups *self, Entry *entry) {
     Run *run = entry->held.run;
     LongRun *many = long_new((uint32_t)self->few);
     if (many == NULL) return -1;
     for (uint32_t at = 0; at < run->length; at++) {
         PyObject *value = self->valued ? values_of(run)[at] : NULL;
-        if (long_insert(many, plainly(self->valued), run->times[at], value) < 0) {
-            long_free(many, plainly(self->valued));
+        if (long_insert(many, block_layout(self->valued), run->times[at], value) < 0) {
+            long_free(many, block_layout(self->valued));
             return -1;
         }
     }
@@ -403,7 +403,7 @@ static int lengthen(Groups *self, Entry *entry) {
     return 0;
 }
 
-/* From a long run to one in Python, whose numbers have no bounds. */
+/* Turns a long run into one in Python, whose integers are unbounded. */
 static int make_odd(Groups *self, Entry *entry) {
     LongRun *many = entry->held.many;
     PyObject *times = PyBytes_FromStringAndSize(NULL, many->size * sizeof(int64_t));
@@ -445,7 +445,7 @@ static int put_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) 
     if (entry->kind == LONG) {
         if (put_long(self, entry->held.many, time, value) < 0) return -1;
         self->count++;
-        return trim_long(self, entry->held.many, TRIMMED);
+        return trim_long(self, entry->held.many, PUT_EXPIRES);
     }
     if (entry->kind == ODD) return put_odd(self, entry->held.odd, time, value);
     if (entry->kind == EMPTY) {
@@ -487,7 +487,7 @@ static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value)
     return put_entry(self, entry, time, value);
 }
 
-/* Takes out one element, if it is there. */
+/* Removes one element, if there is such a one. */
 static int take_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) {
     int removed = 0;
     if (entry->kind == LONG) {
@@ -510,7 +510,7 @@ static int take_entry(Groups *self, Entry *entry, int64_t time, PyObject *value)
     return 0;
 }
 
-/* ---- different values: how many a window has, as `distinct.py` has it ---- */
+/* ---- distinct values in a window, as in distinct.py ---- */
 
 typedef struct {
     int64_t over, folded;
@@ -519,7 +519,7 @@ typedef struct {
 } Coverage;
 
 struct Distinct {
-    Groups *seen; /* by value, the times when it was seen */
+    Groups *seen; /* each value's times */
     Py_ssize_t count;
     Coverage coverages[];
 };
@@ -531,13 +531,13 @@ static int mark(Coverage *coverage, int64_t time, int by) {
         coverage->base += by;
         return 0;
     }
-    /* A stretch that ends where another one begins is one with it. */
+    /* An interval that ends where another begins is merged with it. */
     int removed = long_remove(by > 0 ? coverage->ends : coverage->begins, BARE, time, NULL);
     if (removed) return removed < 0 ? -1 : 0;
     return long_insert(by > 0 ? coverage->begins : coverage->ends, BARE, time, NULL);
 }
 
-/* A value is seen at `time` once more or (`by` -1) no longer, beside its times in the entry. */
+/* Adds (`by` 1) or removes (`by` -1) a time of a value, whose other times are in the entry. */
 static int change_coverages(Distinct *distinct, Entry *entry, int64_t time, int by) {
     int64_t before = 0, after = 0;
     int is_before = 0, is_after = 0;
@@ -564,7 +564,7 @@ static int change_coverages(Distinct *distinct, Entry *entry, int64_t time, int 
     return 0;
 }
 
-/* The value becomes the one that stands for all that are equal. */
+/* Replaces the value by the equal object that `seen` holds, so that equal values share one. */
 static int distinct_put(LongRun *many, int64_t time, PyObject **value) {
     Groups *seen = many->distinct->seen;
     Py_hash_t hash;
@@ -605,7 +605,7 @@ static int distinct_take(LongRun *many, int64_t time, PyObject *value) {
     return 0;
 }
 
-/* Forgets so many elements of the first block, which no window has any more. */
+/* Removes the first `gone` elements of the first block, which no window reaches any more. */
 static int distinct_cut(LongRun *many, uint32_t gone) {
     Distinct *distinct = many->distinct;
     Run *block = many->blocks[0];
@@ -638,7 +638,7 @@ static void free_distinct(Distinct *distinct) {
 
 static void free_many(LongRun *many, int valued) {
     free_distinct(many->distinct);
-    long_free(many, plainly(valued));
+    long_free(many, block_layout(valued));
 }
 
 static Coverage *coverage_of(LongRun *many, int64_t over) {
@@ -647,7 +647,7 @@ static Coverage *coverage_of(LongRun *many, int64_t over) {
     return NULL;
 }
 
-/* Prepares for windows of one length more: all elements are gone through again, in order. */
+/* Adds a coverage for windows of another length, and counts all elements again. */
 static int make_distinct(Groups *self, LongRun *many, int64_t over) {
     if (coverage_of(many, over) != NULL) return 0;
     Distinct *before = many->distinct;
@@ -658,7 +658,7 @@ static int make_distinct(Groups *self, LongRun *many, int64_t over) {
         return -1;
     }
     distinct->count = count;
-    /* Nothing of it is ever over by itself, so that its clock stands still. */
+    /* Its elements never expire by themselves: its clock stands still. */
     PyObject *clock = PyObject_CallNoArgs((PyObject *)&ClockType);
     if (clock != NULL)
         distinct->seen = (Groups *)PyObject_CallFunction(
@@ -726,7 +726,7 @@ typedef struct {
     int function;
 } Reader;
 
-/* By a table of the first of each, so that most values need one step: equal ones are shared. */
+/* By a hash table; equal values are mostly one object, so that most comparisons are of pointers. */
 static PyObject *count_hashed(PyObject **values, const uint32_t *hashes, uint32_t count) {
     uint16_t table[1024];
     uint32_t mask = 15, different = 0;
@@ -764,10 +764,10 @@ static int part_kind(int function) {
     return function == MAX ? GREATEST : TRUTH;
 }
 
-/* What so many values give whose part is known, NULL without an error when more must be known. */
+/* The aggregate of `count` values by their part; NULL without an error when the part is not enough. */
 static PyObject *value_of_part(Reader *self, int64_t part, Py_ssize_t count) {
     if (self->function == AVG) {
-        /* Both are whole and exact as doubles, so that their quotient is rounded once. */
+        /* Both are integers and exact as doubles, so that only the quotient is rounded. */
         if (llabs(part) >= (1LL << 53) || self->divisor * count >= (double)(1LL << 53)) return NULL;
         return PyFloat_FromDouble((double)part / (self->divisor * count));
     }
@@ -818,7 +818,7 @@ static PyObject *reader_call(PyObject *callable, PyObject *const *args, size_t f
     Groups *groups = self->groups;
     int64_t at;
     Py_hash_t hash;
-    if (PyVectorcall_NARGS(flags) != 2) return PyErr_Format(PyExc_TypeError, "2 arguments, please");
+    if (PyVectorcall_NARGS(flags) != 2) return PyErr_Format(PyExc_TypeError, "a reader takes 2 arguments");
     if (parsed_time(args[1], &at) < 0) return NULL;
     Entry *entry = find(groups, args[0], &hash);
     if (entry == NULL) return PyErr_Occurred() ? NULL : aggregate(self, NULL, NULL, 0);
@@ -906,7 +906,7 @@ static PyObject *prepare(Groups *self, PyObject *Py_UNUSED(none)) {
     Py_RETURN_TRUE;
 }
 
-/* ---- all of it at once ---- */
+/* ---- dump and load ---- */
 
 static int append_times(PyObject *bytes, const int64_t *times, Py_ssize_t count) {
     Py_ssize_t size = PyByteArray_GET_SIZE(bytes);
@@ -1033,7 +1033,7 @@ static int groups_init(PyObject *object, PyObject *args, PyObject *kwargs) {
                                      &self->valued, &PyTuple_Type, &lengths, &self->few))
         return -1;
     if (self->clock != NULL || self->reach < BUCKETS) {
-        PyErr_SetString(PyExc_ValueError, "a new series reaches back for some time");
+        PyErr_SetString(PyExc_ValueError, "reach must be at least 128 µs, and groups are initialised once");
         return -1;
     }
     self->clock = (Clock *)Py_NewRef(clock);
@@ -1066,14 +1066,14 @@ static PyObject *get_keys(Groups *self, void *Py_UNUSED(closure)) {
 }
 
 static PyMethodDef groups_methods[] = {
-    {"put", (PyCFunction)(void (*)(void))put, METH_FASTCALL, "Takes in one element."},
-    {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "Takes out one element."},
-    {"reader", (PyCFunction)new_reader, METH_VARARGS, "How one window is read."},
-    {"pass_buckets", (PyCFunction)pass_buckets, METH_NOARGS, "Marks the groups whose time has come."},
-    {"sweep", (PyCFunction)sweep, METH_NOARGS, "Looks at a few of the groups whose time has come."},
-    {"prepare", (PyCFunction)prepare, METH_NOARGS, "Makes one group of many quick to read."},
+    {"put", (PyCFunction)(void (*)(void))put, METH_FASTCALL, "Add one element."},
+    {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "Remove one element, if it is there."},
+    {"reader", (PyCFunction)new_reader, METH_VARARGS, "The reader of a window."},
+    {"pass_buckets", (PyCFunction)pass_buckets, METH_NOARGS, "Mark the groups that come up for expiry."},
+    {"sweep", (PyCFunction)sweep, METH_NOARGS, "Remove expired elements of a few marked groups."},
+    {"prepare", (PyCFunction)prepare, METH_NOARGS, "Index one large group for fast reads."},
     {"dump", (PyCFunction)(void (*)(void))dump, METH_FASTCALL, "Some of the groups, as columns."},
-    {"load", (PyCFunction)load, METH_O, "Takes in what `dump` gave."},
+    {"load", (PyCFunction)load, METH_O, "Add what `dump` returned."},
     {NULL},
 };
 
@@ -1089,7 +1089,7 @@ static PyObject *get_clock(Groups *self, void *Py_UNUSED(closure)) {
 
 static int set_clock(Groups *self, PyObject *clock, void *Py_UNUSED(closure)) {
     if (clock == NULL || !Py_IS_TYPE(clock, &ClockType)) {
-        PyErr_SetString(PyExc_TypeError, "it needs a clock");
+        PyErr_SetString(PyExc_TypeError, "clock must be a Clock");
         return -1;
     }
     Py_SETREF(self->clock, (Clock *)Py_NewRef(clock));
@@ -1102,7 +1102,7 @@ static PyObject *get_lengths(Groups *self, void *Py_UNUSED(closure)) {
 
 static int set_lengths(Groups *self, PyObject *lengths, void *Py_UNUSED(closure)) {
     if (lengths == NULL || !PyTuple_Check(lengths)) {
-        PyErr_SetString(PyExc_TypeError, "lengths are a tuple");
+        PyErr_SetString(PyExc_TypeError, "lengths must be a tuple");
         return -1;
     }
     Py_SETREF(self->lengths, Py_NewRef(lengths));

@@ -1,17 +1,17 @@
-/* One group's elements in order of event time, as `run.py` has them: few in one block, many in
-   blocks of so many, each with what it gives, so that a read looks into two blocks at most.
+/* One group's elements in order of event time, as in run.py: a run is one block; a long run has
+   several, each with its partial aggregates, so that a read looks into the elements of two blocks.
 
    Keys and values are texts, numbers and tuples of them: comparing, hashing or freeing one runs no
-   code that could come back here, and none can be part of a cycle. */
+   Python code that could change a run, and none can be part of a reference cycle. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 
-#define SHARED 256 /* among so many elements equal values are one object */
+#define SHARED 256 /* equal values among this many last elements are one object */
 
-/* ---- runs: `times`, behind them as many values, of a series that has some, and behind these
-   the values' hashes, of a series whose different values are counted ---- */
+/* ---- runs: an array of times, followed by one of values (VALUED), followed by one of the values'
+   hashes (HASHED, for series with `distinct` windows) ---- */
 
 enum { BARE, VALUED, HASHED };
 
@@ -42,7 +42,7 @@ static Run *run_with_room(uint32_t room, int valued) {
     return run;
 }
 
-/* The run's elements from `from` on, with their references, in one of another size. */
+/* A run of another size with the elements from `from` on; takes over their references. */
 static Run *run_moved(Run *run, uint32_t from, uint32_t room, int valued) {
     uint32_t count = run->length - from;
     Run *moved = run_with_room(room, valued);
@@ -64,7 +64,7 @@ static uint32_t later_than(const int64_t *times, uint32_t length, int64_t at) {
     return low;
 }
 
-/* The same value where the run has it among its last, else the given one; NULL with an error. */
+/* An equal value among the last `SHARED` elements, else the given one; NULL with an error. */
 static PyObject *shared_value(Run *run, PyObject *value, uint32_t hash) {
     const uint32_t *hashes = hashes_of(run);
     for (uint32_t at = run->length > SHARED ? run->length - SHARED : 0; at < run->length; at++) {
@@ -130,7 +130,7 @@ static void run_free(Run *run, int valued) {
     PyMem_Free(run);
 }
 
-/* Takes out one element of that time and value: whether there was one, -1 with an error. */
+/* Removes one element of that time and value: 1, 0 when there is none, -1 with an error. */
 static int run_remove(Run *run, int valued, int64_t time, PyObject *value) {
     for (uint32_t at = later_than(run->times, run->length, time);
          at > 0 && run->times[at - 1] == time; at--) {
@@ -144,12 +144,12 @@ static int run_remove(Run *run, int valued, int64_t time, PyObject *value) {
     return 0;
 }
 
-/* ---- parts: what several values give together, as a number of 64 bits ---- */
+/* ---- parts: partial aggregates of values, as 64-bit integers ---- */
 
 enum { TOTAL, LEAST, GREATEST, TRUTH, PART_KINDS };
 enum { HAS_FALSE = 1, HAS_TRUE = 2, HAS_NONE = 4 };
 
-/* Whether the part of both is a number of 64 bits. */
+/* The part of two parts; 0 when it does not fit into 64 bits. */
 static inline int part_of_both(int kind, int64_t one, int64_t other, int64_t *both) {
     if (kind == TOTAL) return !__builtin_add_overflow(one, other, both);
     if (kind == TRUTH) *both = one | other;
@@ -168,7 +168,7 @@ static int part_of_one(int kind, PyObject *value, int64_t *part) {
     return !overflow;
 }
 
-/* The part of some values, one at least; 0 when it is no number of 64 bits. */
+/* The part of one or more values; 0 when it does not fit into 64 bits. */
 static int part_of(int kind, PyObject **values, uint32_t count, int64_t *part) {
     int64_t one;
     if (!part_of_one(kind, values[0], part)) return 0;
@@ -180,21 +180,21 @@ static int part_of(int kind, PyObject **values, uint32_t count, int64_t *part) {
 /* ---- long runs ---- */
 
 typedef struct {
-    int64_t *values; /* by block; NULL until the part is asked for */
+    int64_t *values; /* by block; NULL until this part is first read */
     uint8_t *known;
 } Parts;
 
 typedef struct Distinct Distinct;
 
 typedef struct {
-    Run **blocks;    /* in order of time, none of them empty */
-    int64_t *firsts; /* none of a block is earlier */
+    Run **blocks;    /* in order of time, none empty */
+    int64_t *firsts; /* lower bounds of the times in each block */
     uint32_t *lengths;
-    uint32_t count, room, most; /* blocks, and the elements of a block at most */
+    uint32_t count, room, most; /* blocks, room for blocks, the most elements of a block */
     Py_ssize_t size;
-    int64_t latest; /* none is later */
+    int64_t latest; /* upper bound of all times */
     Parts parts[PART_KINDS];
-    Distinct *distinct; /* NULL until different values are asked for */
+    Distinct *distinct; /* NULL until a `distinct` window is read */
 } LongRun;
 
 static LongRun *long_new(uint32_t most) {
@@ -208,7 +208,7 @@ static LongRun *long_new(uint32_t most) {
     return run;
 }
 
-/* All but `distinct`. */
+/* Frees all but `distinct`. */
 static void long_free(LongRun *run, int valued) {
     for (uint32_t at = 0; at < run->count; at++) run_free(run->blocks[at], valued);
     for (int kind = 0; kind < PART_KINDS; kind++) {
@@ -252,7 +252,7 @@ static int long_make_room(LongRun *run) {
     return 0;
 }
 
-/* Takes over a block that is to stand at `at`. */
+/* Inserts a block at `at`. */
 static int long_open(LongRun *run, uint32_t at, Run *block, int64_t first) {
     if (long_make_room(run) < 0) return -1;
     OPEN_UP(run->blocks, at, run->count);
@@ -291,14 +291,14 @@ static void long_forget_parts(LongRun *run, uint32_t at) {
         if (run->parts[kind].values != NULL) run->parts[kind].known[at] = 0;
 }
 
-/* The block that a time belongs to; of a run that is not empty. */
+/* The index of the block that a time belongs to; the run must not be empty. */
 static inline uint32_t long_block(LongRun *run, int64_t time) {
     uint32_t at = later_than(run->firsts, run->count, time);
     return at ? at - 1 : 0;
 }
 
-/* Where the block `at` is to be divided for an element of this time, in two: its later part
-   becomes a block. What only grows at its end keeps full blocks. */
+/* Splits the full block `at` for an element of this time. At the end of the run a new block begins
+   instead, so that runs that grow in order have full blocks. */
 static int long_divide(LongRun *run, int valued, uint32_t at, int64_t time) {
     Run *block = run->blocks[at];
     uint32_t half = block->length / 2;
@@ -353,7 +353,7 @@ static int long_insert(LongRun *run, int valued, int64_t time, PyObject *value) 
     return 0;
 }
 
-/* Takes out one element of that time and value: whether there was one, -1 with an error. */
+/* Removes one element of that time and value: 1, 0 when there is none, -1 with an error. */
 static int long_remove(LongRun *run, int valued, int64_t time, PyObject *value) {
     if (run->count == 0) return 0;
     for (uint32_t at = long_block(run, time);; at--) {
@@ -371,13 +371,13 @@ static int long_remove(LongRun *run, int valued, int64_t time, PyObject *value) 
     }
 }
 
-/* How many of the first block's elements are not later than `horizon`. */
+/* The number of the first block's elements that are not later than `horizon`. */
 static uint32_t long_over(LongRun *run, int64_t horizon) {
     if (run->count == 0 || run->firsts[0] > horizon) return 0;
     return later_than(run->blocks[0]->times, run->lengths[0], horizon);
 }
 
-/* Drops so many of the first block's elements. */
+/* Removes the first `gone` elements of the first block. */
 static void long_cut(LongRun *run, int valued, uint32_t gone) {
     Run *block = run->blocks[0];
     run_cut(block, valued, 0, gone);
@@ -388,7 +388,7 @@ static void long_cut(LongRun *run, int valued, uint32_t gone) {
     else run->firsts[0] = block->times[0];
 }
 
-/* Drops all elements not later than `horizon`; how many went. */
+/* Removes all elements not later than `horizon`; returns how many. */
 static Py_ssize_t long_drop(LongRun *run, int valued, int64_t horizon) {
     Py_ssize_t before = run->size;
     uint32_t gone;
@@ -396,7 +396,7 @@ static Py_ssize_t long_drop(LongRun *run, int valued, int64_t horizon) {
     return before - run->size;
 }
 
-/* How many elements are not later than `at`. */
+/* The number of elements not later than `at`. */
 static Py_ssize_t long_rank(LongRun *run, int64_t at) {
     if (run->count == 0 || at < run->firsts[0]) return 0;
     if (at >= run->latest) return run->size;
@@ -427,8 +427,8 @@ static int long_ask(LongRun *run, int kind) {
     return 0;
 }
 
-/* How many elements are later than `since` and not later than `at`, and their part where there are
-   some; -1 when it is no number of 64 bits, or with an error set. */
+/* The number of elements in (since, at], and their part if there are any; -1 when it does not fit
+   into 64 bits, or with an error set. */
 static Py_ssize_t long_fold(LongRun *run, int kind, int64_t since, int64_t at, int64_t *found) {
     if (run->count == 0 || at < run->firsts[0]) return 0;
     if (long_ask(run, kind) < 0) return -1;
@@ -458,7 +458,7 @@ static Py_ssize_t long_fold(LongRun *run, int kind, int64_t since, int64_t at, i
     return counted;
 }
 
-/* The latest time not after `at`, and the earliest not before it, where there are such. */
+/* The latest time not after `at`, and the earliest not before it: 0 when there is none. */
 static int run_latest(Run *run, int64_t at, int64_t *found) {
     uint32_t index = later_than(run->times, run->length, at);
     if (index) *found = run->times[index - 1];

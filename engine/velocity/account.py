@@ -1,8 +1,8 @@
-"""One account's series: those that are whole, and those being filled beside the traffic.
+"""One account's series: whole ones, and ones that are being filled while traffic goes on.
 
-An account over its cap gives up its largest series rather than the oldest or the newest records
-of all: what a series answers is exact or missing, never about right. The largest one is what a
-flood of new keys makes, so the other rules keep their history.
+An account over its cap gives up its whole largest series, not some records of each: a series'
+values are exact or missing, never approximate. A flood of new keys makes the series that it is
+counted in the largest, so that other rules keep their history.
 """
 
 from __future__ import annotations
@@ -36,28 +36,30 @@ from tollkeeper.engine.velocity.series import Memory, Series
 from tollkeeper.engine.velocity.series_set import SeriesSet, StateChange
 from tollkeeper.grammar.program import Value
 
-ELEMENTS = 100
-"""How many elements a record brings to a series at the most: a payment's transactions."""
-DUMPED = 50_000
+MAX_ELEMENTS = 100
+"""The most elements that a record adds to a series: a payment's transactions."""
+PART_ELEMENTS = 50_000
 """About how many elements each part of a snapshot has."""
-SEALED_AT_ONCE = 500
-"""How many changes one step of sealing merges, so that a step takes about a millisecond."""
+SEAL_STEP = 500
+"""How many changes one call of `seal` merges, so that it takes about a millisecond."""
 
 
 @dataclass
 class SeriesFilling:
-    """Series being filled; what is observed meanwhile is put aside. `prepared` are quick to read."""
+    """Series being filled. `deferred` are the changes observed meanwhile, which `seal` merges;
+    `prepared` are the series whose large groups have been indexed for fast reads."""
 
     series_set: SeriesSet
-    aside: deque[StateChange] = field(default_factory=deque)
+    deferred: deque[StateChange] = field(default_factory=deque)
     prepared: set[str] = field(default_factory=set)
 
 
-class Own(NamedTuple):
-    """How `windows` are read in a record's own groups: where each one's group is, and its reader.
+class OwnReaders(NamedTuple):
+    """How to read `windows` in a record's own groups.
 
-    `ages` are read before the record is counted, `streaks` after: the index of each, where its group
-    is, its series.
+    `readers` has each window's position among the record's groups, and its reader. `ages`, to be
+    read before the record is counted, and `streaks`, to be read after, have a window's index, the
+    position of its group, and its series.
     """
 
     windows: tuple[Window, ...]
@@ -84,11 +86,11 @@ class AccountWindows:
         self._seen_times = seen_times
         self._whole = SeriesSet({}, {}, memory.clock())
         self._fillings: dict[int, SeriesFilling] = {}
-        # How many records may come before the cap is looked at.
-        self._unchecked = 0
-        # By the identity of a window, or of several, with them, so that it stays their own.
+        # How many records may be observed before the cap is checked again.
+        self._records_until_check = 0
+        # By `id` of a window or of a tuple of them, which the value refers to, so that it stays alive.
         self._readers: dict[int, tuple[Window, Reader]] = {}
-        self._own: dict[int, Own] = {}
+        self._own: dict[int, OwnReaders] = {}
 
     @property
     def entries(self) -> int:
@@ -96,18 +98,18 @@ class AccountWindows:
         return sum(series.entries for each in self._all() for series in each.windows.values())
 
     @property
-    def most_a_record(self) -> int:
-        """How many elements a record may bring."""
-        return ELEMENTS * sum(len(each.windows) for each in self._all())
+    def max_elements_per_record(self) -> int:
+        """The most elements that a record adds to all series."""
+        return MAX_ELEMENTS * sum(len(each.windows) for each in self._all())
 
     def require(self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]] = ()) -> None:
-        """Raises `NotWholeError` when one of them can't be read."""
+        """Prepare the readers of these windows. Raises `NotWholeError` when one can't be read."""
         for window, _ in reads:
             if id(window) not in self._readers:
                 self._readers[id(window)] = (window, self._new_reader(window))
         for windows in own:
             if id(windows) not in self._own:
-                self._own[id(windows)] = self._new_own(windows)
+                self._own[id(windows)] = self._new_own_readers(windows)
 
     def observe(
         self,
@@ -116,7 +118,7 @@ class AccountWindows:
         reads: Sequence[Read],
         own: Sequence[tuple[Window, ...]],
     ) -> tuple[Value | None, ...]:
-        """Counts a live record, and reads what was required before."""
+        """Count a live record, and read windows that `require` has prepared."""
         whole, at = self._whole, record.time
         whole.arrive(record.arrived)
         further: list[Value | None] = [None] * len(reads)
@@ -131,16 +133,16 @@ class AccountWindows:
                     whole.put_ages()
                     ages += self._own_streaks(own, groups, at)
                 except BaseException:
-                    # The file of the times can't be used: nothing is counted then.
-                    whole.take_back(record.event, at, record.state)
+                    # The file of seen times can't be used: count nothing.
+                    whole.undo_observe(record.event, at, record.state)
                     raise
         else:
             assert not own
             whole.change(_change(sequence, record))
         for filling in self._fillings.values():
-            filling.aside.append(_change(sequence, record))
-        self._unchecked -= 1
-        if self._unchecked < 0 and self.hold_to_cap():
+            filling.deferred.append(_change(sequence, record))
+        self._records_until_check -= 1
+        if self._records_until_check < 0 and self.enforce_cap():
             self.require(reads, own)
         if reads:
             self._read(reads, at, further, of_earlier=False)
@@ -152,7 +154,7 @@ class AccountWindows:
         return (*values, *further)
 
     def read(self, reads: Sequence[Read], at: int) -> tuple[Value | None, ...]:
-        """What was required before, as of event time `at` (µs)."""
+        """Read windows that `require` has prepared, as of event time `at` (µs)."""
         values: list[Value | None] = [None] * len(reads)
         self._read(reads, at, values, of_earlier=True)
         self._read(reads, at, values, of_earlier=False)
@@ -161,7 +163,7 @@ class AccountWindows:
     def lost_at(
         self, reads: Sequence[Read], own: Sequence[tuple[Window, ...]], at: int
     ) -> tuple[int, ...]:
-        """The indexes of the values that cannot be exact."""
+        """The indexes of values that can't be exact, see `Observation`."""
         too_late = at < self._whole.clock.newest - self._late
         if not (self._whole.lost or too_late):
             return ()
@@ -169,51 +171,51 @@ class AccountWindows:
         return tuple(
             index
             for index, window in enumerate(windows)
-            if window.over is not None and (too_late or self._series_held(window) is None)
+            if window.over is not None and (too_late or self._series_of(window) is None)
         )
 
     def settle(self, sequence: int, record: Record, settled: State) -> None:
-        """Counts what was decided about a live record, for the series that read it."""
+        """Count a live record's decision in the series that read decisions."""
         if self._fillings or self._whole.reads_decision(record.event):
             event, time = record.event, record.time
             self.change(StateChange(sequence, event, time, record.state, settled, decided=True))
 
     def change(self, change: StateChange) -> None:
-        """Counts a live change, and puts it aside for the series that are being filled."""
+        """Count a live change, and defer it for the series that are being filled."""
         self._whole.change(change)
         for filling in self._fillings.values():
-            filling.aside.append(change)
+            filling.deferred.append(change)
 
-    def hold_to_cap(self) -> bool:
-        """Gives up what is beyond the cap; whether there was something."""
+    def enforce_cap(self) -> bool:
+        """Give up the largest series while there are more elements than the cap; whether any was."""
         gives_up = False
         while (entries := self.entries) > self._cap:
             gives_up = True
-            given_up = self.give_up_largest()
+            series = self.give_up_largest()
             get_logger().error(
-                "windows_over_cap", account=self._number, series=given_up, cap=self._cap
+                "windows_over_cap", account=self._number, series=series, cap=self._cap
             )
-        self._unchecked = (self._cap - entries) // max(1, self.most_a_record)
+        self._records_until_check = (self._cap - entries) // max(1, self.max_elements_per_record)
         return gives_up
 
     def give_up_largest(self) -> str:
-        """Gives up the series that holds most, and says which that was."""
+        """Give up the series with the most elements; returns its digest."""
         series_set, digest = max(
             ((each, digest) for each in self._all() for digest in each.windows),
-            key=lambda held: held[0].windows[held[1]].entries,
+            key=lambda item: item[0].windows[item[1]].entries,
         )
         series_set.give_up(digest)
         self._forget_readers()
         return digest
 
     def begin(self, number: int, up_to: int, plans: Sequence[SeriesPlan]) -> Fill:
-        """A fill of what `plans` need and is not whole."""
+        """Begin to fill the series that `plans` need and that are not whole."""
         clock = self._memory.clock()
         windows: dict[str, Series] = {}
         ages: dict[str, FirstSeenSeries] = {}
         for plan in merge_plans(plans):
-            held = self._whole.windows.get(plan.digest)
-            if plan.over is not None and (held is None or held.over < plan.over):
+            series = self._whole.windows.get(plan.digest)
+            if plan.over is not None and (series is None or series.over < plan.over):
                 windows[plan.digest] = Series(
                     plan, plan.over, up_to, self._late, clock, self._memory
                 )
@@ -231,46 +233,46 @@ class AccountWindows:
             up_to=up_to,
         )
 
-    def take_in(self, fill: Fill, records: Iterable[Record]) -> None:
-        """Counts stored records in the series of a fill."""
+    def count_stored(self, fill: Fill, records: Iterable[Record]) -> None:
+        """Count stored records in the series of a fill."""
         if not fill.series:
             return
         _count_stored(self._filling(fill).series_set, records)
 
     def follow(self, records: Sequence[Record], up_to: int) -> None:
-        """Counts stored records up to a sequence number in the whole series."""
+        """Count stored records up to a sequence number in the whole series."""
         self._whole.reach(up_to)
         _count_stored(self._whole, records)
         for filling in self._fillings.values():
-            filling.aside.extend(_change(up_to, record) for record in records)
+            filling.deferred.extend(_change(up_to, record) for record in records)
 
     def restore(self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]) -> None:
-        """Takes in what a series held by the latest arrival `newest` (µs)."""
+        """Load a series' elements from a snapshot taken when `newest` (µs) was the latest arrival."""
         series_set = self._filling(fill).series_set
         for each in columns:
             series_set.windows[series].groups.load(each)
         series_set.arrive(newest)
 
     def snapshot(self) -> Iterator[SeriesPart]:
-        """What each whole series holds."""
+        """The elements of each whole series."""
         newest = self._whole.clock.newest
         for digest, series in self._whole.windows.items():
             start = 0
             while start >= 0:
-                start, columns = series.groups.dump(start, DUMPED)
+                start, columns = series.groups.dump(start, PART_ELEMENTS)
                 yield SeriesPart(self._number, digest, self._late + series.over, newest, columns)
 
     def seal(self, fill: Fill) -> bool:
-        """Merges some of what was put aside; true once nothing is left and the series are whole."""
+        """Merge some deferred changes; True once none is left and the series are whole."""
         if not fill.series:
             return True
         filling = self._filling(fill)
         whole, series_set = self._whole, filling.series_set
         whole.clock.newest = max(whole.clock.newest, series_set.clock.newest)
         series_set.arrive(whole.clock.newest)
-        for _ in range(min(SEALED_AT_ONCE, len(filling.aside))):
-            series_set.change(filling.aside.popleft())
-        if filling.aside:
+        for _ in range(min(SEAL_STEP, len(filling.deferred))):
+            series_set.change(filling.deferred.popleft())
+        if filling.deferred:
             return False
         for digest, series in series_set.windows.items():
             if digest not in filling.prepared:
@@ -283,7 +285,7 @@ class AccountWindows:
         return True
 
     def keep(self, plans: Sequence[SeriesPlan]) -> None:
-        """Gives back what none of `plans` needs."""
+        """Drop what none of `plans` needs."""
         needed = {plan.digest: plan for plan in merge_plans(plans)}
         for each in self._all():
             each.keep(needed)
@@ -294,7 +296,7 @@ class AccountWindows:
                 del self._fillings[number]
 
     def statuses(self) -> tuple[SeriesStatus, ...]:
-        """The state of each series, those for ages aside."""
+        """The state of each series for windows."""
         filling = [
             SeriesStatus(digest, "filling", series.keys, series.entries)
             for each in self._fillings.values()
@@ -310,7 +312,7 @@ class AccountWindows:
     def _read(
         self, reads: Sequence[Read], at: int, values: list[Value | None], *, of_earlier: bool
     ) -> None:
-        """Gives `values` those that look at earlier records only, or the others."""
+        """Set in `values` the reads of windows that are `is_of_earlier`, or of those that are not."""
         ages, is_late = self._whole.ages, at < self._whole.clock.newest - self._late
         for index, (window, key) in enumerate(reads):
             if key is None or window.is_of_earlier is not of_earlier:
@@ -323,7 +325,7 @@ class AccountWindows:
     def _own_ages_at(
         self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
     ) -> list[tuple[int, Value | None]]:
-        """The ages of a record's own groups, each with the index of its window."""
+        """The ages of a record's own groups, each with its index among all windows of `own`."""
         ages: list[tuple[int, Value | None]] = []
         before = 0
         for windows in own:
@@ -337,7 +339,8 @@ class AccountWindows:
     def _own_streaks(
         self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
     ) -> list[tuple[int, Value | None]]:
-        """The streaks of a record's own groups, which say last whether it is part of them."""
+        """The streaks of a record's own groups, as `_own_ages_at`. The last part of such a group, which
+        says whether the record meets the `where`, is not part of the key that is read."""
         streaks: list[tuple[int, Value | None]] = []
         before = 0
         for windows in own:
@@ -352,7 +355,7 @@ class AccountWindows:
     def _own_at(
         self, own: Sequence[tuple[Window, ...]], groups: Sequence[Group | None], at: int
     ) -> list[Value | None]:
-        """The aggregates over a record's own groups, the ages aside."""
+        """The aggregates over a record's own groups, None for ages and streaks."""
         if at < self._whole.clock.newest - self._late:
             return [None] * sum(map(len, own))
         return [
@@ -365,9 +368,9 @@ class AccountWindows:
         self._readers.clear()
         self._own.clear()
 
-    def _new_own(self, own: tuple[Window, ...]) -> Own:
+    def _new_own_readers(self, own: tuple[Window, ...]) -> OwnReaders:
         positions, ages = self._whole.group_positions(None), self._whole.ages
-        return Own(
+        return OwnReaders(
             own,
             [(positions.get(each.series, 0), self._new_reader(each)) for each in own],
             [
@@ -387,16 +390,16 @@ class AccountWindows:
         if window.over is None:
             if digest not in self._whole.ages:
                 raise NotWholeError(digest)
-            return _nothing
-        series = self._series_held(window)
+            return _read_nothing
+        series = self._series_of(window)
         if series is not None:
             return series.reader(window)
         if digest not in self._whole.lost:
             raise NotWholeError(digest)
-        return _nothing
+        return _read_nothing
 
-    def _series_held(self, window: Window) -> Series | None:
-        """The series of a window, when it reaches as far back."""
+    def _series_of(self, window: Window) -> Series | None:
+        """The whole series of a window, None when it does not reach back as far as the window."""
         series = self._whole.windows.get(window.series)
         return None if series is None or series.over < (window.over or 0) else series
 
@@ -423,5 +426,5 @@ def _change(sequence: int, record: Record) -> StateChange:
     return StateChange(sequence, record.event, record.time, record.before, record.state)
 
 
-def _nothing(_group: object, _at: int) -> None:
-    """The reader of a series that was given up."""
+def _read_nothing(_group: object, _at: int) -> None:
+    """The reader of a series that was given up, and of windows that `ages` and `streaks` read."""

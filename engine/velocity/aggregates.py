@@ -1,7 +1,6 @@
-"""What an aggregate makes of the values in its window, at once or put together from parts.
+"""The values of aggregates, computed from all values in a window or from partial aggregates.
 
-Parts are kept of many values; both ways give the same answers (docs/language.md, "Aggregates"), and
-the order of the values never matters.
+Both ways give the same result (docs/language.md, "Aggregates"), whatever the order of the values.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def _total(values: Values, type_: Type | None) -> int | float | None:
     try:
         return fsum(values)
     except OverflowError:
-        # Perhaps only on the way: a sum that fits may pass through one that doesn't.
+        # An intermediate sum overflowed, though the total may be in range: sum exactly.
         return _from_units(sum(map(_units, values)))
 
 
@@ -82,7 +81,7 @@ RECOUNTS: Mapping[AggregateFunction, Recount] = {
 
 
 def recounting(function: AggregateFunction, type_: Type | None) -> Callable[[Values], Value | None]:
-    """`RECOUNTS` of one function and type."""
+    """The function of `RECOUNTS` for one aggregate and type."""
     if function == "distinct":
         return lambda values: len(set(values))
     if function == "sum" and isinstance(type_, Number) and type_.scale is not None:
@@ -97,8 +96,8 @@ def _decimal_sum(values: Values) -> int | None:
 
 
 def fold_values(function: AggregateFunction, type_: Type | None) -> PartialAggregate:
-    """How `function` is put together of parts; `aggregate_value` gives the value of a sum or
-    average."""
+    """The partial aggregate of `function`; for a sum or average, `aggregate_value` makes the value of
+    the total."""
     if function in ("sum", "avg"):
         return UNITS if _is_double(type_) else TOTAL
     return FOLDS[function]
@@ -117,6 +116,7 @@ FOLDS: Mapping[AggregateFunction, PartialAggregate] = {
 def aggregate_value(
     function: AggregateFunction, total: int, count: int, type_: Type | None
 ) -> Value | None:
-    """`sum` or `avg` from the exact total, doubles in units, of so many values."""
+    """`sum` or `avg` from the exact total of `count` values; a total of doubles is in units of
+    2 ** -UNIT_BITS."""
     whole = _from_units(total) if _is_double(type_) else total
     return _sum(whole, type_) if function == "sum" else _avg(whole, count, type_)

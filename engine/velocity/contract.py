@@ -1,4 +1,4 @@
-"""What goes into windows and comes out of them: records, series, windows, reads, observations."""
+"""The types that windows take and return: records, plans of series, windows, reads, observations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tollkeeper.grammar.program import AggregateFunction, Value
 from tollkeeper.grammar.types import Type
 
 LATE = 25 * HOUR
-"""How far behind the latest arrival a record's event time may be by default: 24 hours, and 1 for
-clocks that differ."""
+"""How far (µs) behind the latest arrival a record's event time may be by default: 24 hours, and 1
+more for clocks that differ."""
 BEFORE_ALL = -(10**18)
 """Earlier (µs) than every instant."""
 
@@ -23,12 +23,11 @@ Key: TypeAlias = tuple[Value, ...]
 
 
 class State(Struct, frozen=True, gc=False):
-    """A record as known at one moment, as compiled functions take it: `p`, `d`, `v`, `e` and `y`.
+    """A record as known at one moment: the arguments `p`, `d`, `v`, `e` and `y` of compiled functions.
 
-    `payment` is what the payment's fields are read from, None for an event; `data` what the
-    event's are, None for a payment; `decision` what was decided, None while nothing is.
-    `environment` holds the lists, tables and rates as they stood when the record arrived, `label`
-    what is known of the payment by now.
+    `payment` (`p`) has the payment's fields, None for an event; `decision` (`d`) is None before there
+    is one; `data` (`v`) has the event's fields, None for a payment; `environment` (`e`) has the lists,
+    tables and rates as they were when the record arrived; `label` (`y`) is the payment's verdict.
     """
 
     payment: Any = None
@@ -39,10 +38,11 @@ class State(Struct, frozen=True, gc=False):
 
 
 class Record(Struct, frozen=True, gc=False):
-    """Something that happened: a payment's creation or update, or an event.
+    """A payment's creation or update, or an event.
 
-    `time` is the event time, for an update its payment's; `arrived` is the arrival. Both in µs.
-    `before` is what was known until an update, with its decision; `event` the type of an event.
+    `time` (µs) is the event time, for an update its payment's; `arrived` (µs) is the arrival.
+    `before` is the payment's state before an update, with its decision, and None for what is new;
+    `event` is the event's type, None for a payment.
     """
 
     account: int
@@ -55,44 +55,45 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class CompiledSeries(Protocol):
-    """A series' expressions, compiled: what a record brings to which group."""
+    """A series' expressions, compiled: which group a record belongs to, and its elements' values."""
 
     @property
     def key(self) -> Callable[[Any, Any, Any, Any, Any], Key | None]:
-        """`(p, d, v, e, y)` to the group, None when a key is missing."""
+        """From `(p, d, v, e, y)` to the key, None when a part of it is missing."""
         ...
 
     @property
     def values(self) -> Callable[[Any, Any, Any, Any, Any], Sequence[Value | None]]:
-        """`(p, d, v, e, y)` to the value of each element whose `where` is definitely true.
+        """From `(p, d, v, e, y)` to the value of each element whose `where` is definitely true.
 
-        A missing value is None; without a value expression each element gives True.
+        A missing value is None; without a value expression each value is True.
         """
         ...
 
     @property
     def facts(self) -> frozenset[tuple[str, ...]]:
-        """The attributes of `p` that both read; those of a payment alone
-        (engine/facts/fields_read.py).
-        """
+        """The payment's fields that `key` and `values` read, see engine/facts/fields_read.py."""
         ...
 
 
 Group: TypeAlias = Value | Key
-"""A key as it is held: a key of one part is that part, which takes less memory."""
+"""A key as series hold it: a key of one part is held as that part, which takes less memory."""
 Columns: TypeAlias = tuple[list[Group], list[int], bytes | bytearray, list[Any]]
-"""Groups, how many elements each has, their times (µs) as numbers of 64 bits, and their values."""
+"""Groups, each one's number of elements, all elements' event times (µs) as packed 64-bit integers,
+and their values, an empty list in a series without values."""
 Put: TypeAlias = Callable[[int, Any, Any], None]
-"""Takes an element: its event time (µs), its group (a key of one part as that part), its value."""
+"""Adds an element to a series: event time (µs), group, value."""
 Count: TypeAlias = Callable[[Any, Any, Any, Any, Any, int, Sequence[Put]], Sequence[Any]]
-"""`(p, d, v, e, y, time, puts)`: brings a record to several series, to each by the put of its index.
+"""`(p, d, v, e, y, time, puts)`: adds a record's elements to several series, to each by its `Put`.
 
-Gives the record's groups in them, None where a key is missing; see `Counted`.
+Returns the record's groups, None where a key is missing; `CountedSeries.positions` says which is
+whose.
 """
 
 
 class CountedSeries(NamedTuple):
-    """A function that counts several series, and where among its groups that of each series is."""
+    """A function that adds records to several series, and each series' index in the groups that it
+    returns."""
 
     function: Count
     positions: tuple[int, ...]
@@ -100,11 +101,11 @@ class CountedSeries(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One aggregate that a program reads; `over` in µs, None for `age`, `interval`, `since`,
-    `first` and `streak`.
+    """One aggregate that a program reads.
 
-    `series` is the digest of what it looks at, `type` that of the values, None for bare records.
-    `earlier` leaves out the record that is observed. `half_life` (µs) is that of a `decay`.
+    `series` is the digest of its series; `over` (µs) is the window's length, None for `age`,
+    `interval`, `since`, `first` and `streak`; `type` is the values' type, None without values.
+    `earlier` leaves out the record that is being observed. `half_life` (µs) is that of a `decay`.
     """
 
     series: str
@@ -116,7 +117,7 @@ class Window:
 
     @property
     def is_of_earlier(self) -> bool:
-        """Whether it looks at earlier records only."""
+        """Whether it reads records of lower sequence numbers only."""
         return self.earlier or (self.over is None and self.function != "streak")
 
 
@@ -124,15 +125,14 @@ class Window:
 class SeriesPlan:
     """A series that live programs need.
 
-    `event` is the type whose events it holds, None for payments. Series with the same `by` find the
-    same key in every record of it. `over` is its longest window in µs, None when only `age`,
-    `interval`, `since`, `first` and `streak` are read. `ages` says whether these are. `decided`
-    says whether its expressions read the decision, `looks_up` whether they read lists, tables or
-    rates, `labelled` whether the label; `valued` whether its elements have values. `missing` says
-    whether elements whose value is missing are kept, as `any` and `all` need. `counting`, where
-    there is one, counts some series of the same program at once, by their digests. `distinct` are
-    the lengths (µs) of the windows that count its different values. A series with a `half_life`
-    (µs) keeps weighed totals.
+    `event` is the type of its events, None for payments. Series with the same `by` compute the same
+    key for every record. `over` is the length (µs) of its longest window, None without windows;
+    `ages` says whether `age`, `interval`, `since`, `first` or `streak` read it. `decided` says
+    whether its expressions read the decision, `looks_up` whether they read lists, tables or rates,
+    `labelled` whether they read the label. `valued` says whether its elements have values, `missing`
+    whether elements with a missing value are kept, as `any` and `all` need. `counting`, if not None,
+    makes one function for several series of the same program, given by digest. `distinct` are the
+    lengths (µs) of its `distinct` windows. A series with a `half_life` (µs) holds decayed totals.
     """
 
     digest: str
@@ -152,15 +152,14 @@ class SeriesPlan:
 
 
 Read: TypeAlias = tuple[Window, Key | None]
-"""A window and the group to read; with a key missing the value is, too."""
+"""A window and the key to read it for; with None for the key, the value is missing."""
 
 
 class Observation(Struct, frozen=True):
-    """`values` are aligned with `own` and the reads behind it; `lost` are the indexes of those that
-    cannot be exact.
+    """The result of `Windows.observe`: `values` of the windows `own`, then of the reads.
 
-    A lost read gives missing: its series was given up over a cap, or the record is
-    older than the setting for late ones allows.
+    `lost` are the indexes of values that are missing because they can't be exact: their series was
+    given up over a cap, or the record is later than the limit for late records allows.
     """
 
     sequence: int
@@ -171,10 +170,10 @@ class Observation(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Series being filled: from the account's records of sequence numbers up to `up_to`.
+    """Series being filled with the account's records of sequence numbers up to `up_to`.
 
-    Records whose event time is more than `reach` µs behind the account's latest arrival are not
-    needed; with `reach` None, all are. A payment may be given once, as known at `up_to`, instead of
+    Records with event times more than `reach` µs before the account's latest arrival may be left
+    out, with `reach` None no records. A payment may be passed once, as known at `up_to`, instead of
     its creation and updates.
     """
 
@@ -186,8 +185,8 @@ class Fill:
 
 
 class SeriesPart(NamedTuple):
-    """Some of what an account's series holds: from as far back as `reach` (µs) behind the latest
-    arrival `newest` (µs).
+    """Some of the elements of an account's series, which holds all with event times later than
+    `newest - reach`; `newest` is the latest arrival. Both in µs.
     """
 
     account: int
@@ -199,7 +198,7 @@ class SeriesPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeriesStatus:
-    """`state` is `over_cap` once the series was given up; adding its plan again refills it."""
+    """`state` is `over_cap` once the series was given up; adding its plan again fills it again."""
 
     digest: str
     state: Literal["whole", "filling", "over_cap"]
@@ -209,7 +208,7 @@ class SeriesStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What an account's windows hold, against its cap of entries."""
+    """The number of elements that an account's windows hold, and the most they may."""
 
     entries: int
     cap: int
@@ -217,12 +216,12 @@ class Status:
 
     @property
     def over_cap(self) -> bool:
-        """Whether a series was given up."""
+        """Whether a series was given up over a cap."""
         return any(each.state == "over_cap" for each in self.series)
 
 
 class NotWholeError(Exception):
-    """A read of a series that was never added, or is still being filled."""
+    """A series was read that was never added, or is still being filled."""
 
     def __init__(self, digest: str) -> None:
         super().__init__(f"series `{digest}` is not filled")
@@ -230,7 +229,7 @@ class NotWholeError(Exception):
 
 
 class AbandonedError(Exception):
-    """A fill that `keep` has given back."""
+    """A fill whose series `keep` has dropped."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"fill {number} was abandoned")

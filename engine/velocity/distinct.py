@@ -1,9 +1,9 @@
-"""How many different values a busy group has in a window, wherever in time the window ends.
+"""The number of distinct values of a large group in a window that ends at any time.
 
-A value is within the windows that end in [t, t + over) for each time `t` that it was seen at. What
-all its times cover together are a few stretches, so the answer for a window that ends at `t` is how
-many stretches have begun by then less how many have ended. One time more, or one less, changes at
-most one stretch: the one between the value's times before and after it.
+A value seen at `t` is in the windows (of one length `over`) that end in [t, t + over). For all times
+of a value, the union of these intervals is a few disjoint intervals. So the number of values in the
+window that ends at `t` is the number of intervals that begin by `t`, less the number that end by
+`t`. Adding or removing one time of a value changes only the interval between the times next to it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tollkeeper.engine.velocity.tree import Leaf, TreeNode, build_tree, insert_e
 
 
 class Coverage:
-    """When the stretches of all values begin and end (µs), for windows of the length `over` (µs).
+    """The begins and ends (µs) of all values' intervals, for windows of the length `over` (µs).
 
-    Of times up to `folded` only the sum is kept, as `base`: nothing is read there any more.
+    Begins and ends up to `folded` are only counted, in `base`: no read is of a time before that.
     """
 
     __slots__ = ("base", "begins", "ends", "folded", "over")
 
     def __init__(self, over: int, seen: Iterable[Iterable[int]]) -> None:
         begins, ends = [], []
-        for begin, end in (each for times in seen for each in _stretches(times, over)):
+        for begin, end in (each for times in seen for each in _intervals(times, over)):
             begins.append(begin)
             ends.append(end)
         self.over = over
@@ -36,9 +36,9 @@ class Coverage:
         self.base = 0
 
     def change(self, time: int, before: int | None, after: int | None, by: int) -> None:
-        """A value is seen at `time` once more or (`by` -1) no longer.
+        """Add (`by` 1) or remove (`by` -1) a time of a value.
 
-        `before` and `after` are its times next to it.
+        `before` and `after` are the value's nearest other times, None where there is none.
         """
         begin = time if before is None else max(time, before + self.over)
         end = time + self.over if after is None else min(time + self.over, after)
@@ -47,12 +47,12 @@ class Coverage:
             self._mark(end, -by)
 
     def count(self, at: int) -> int:
-        """How many values the window that ends at `at` (µs) has."""
+        """The number of values in the window that ends at `at` (µs)."""
         ended = self.ends.rank(at) if self.ends.first <= at else 0
         return self.base + self.begins.rank(at) - ended
 
     def fold(self, up_to: int) -> None:
-        """Gives back what is only needed for windows that end by `up_to` (µs)."""
+        """Free what only windows that end by `up_to` (µs) need."""
         if up_to > self.folded:
             self.folded = up_to
             self.base += self.begins.drop(up_to) - self.ends.drop(up_to)
@@ -60,7 +60,7 @@ class Coverage:
     def _mark(self, time: int, by: int) -> None:
         if time <= self.folded:
             self.base += by
-        # A stretch that ends where another one begins is one with it.
+        # An interval that ends where another begins is merged with it.
         elif by > 0:
             if not self.ends.remove(time, None):
                 self.begins = insert_element(self.begins, time, None)
@@ -69,9 +69,9 @@ class Coverage:
 
 
 class Distinct:
-    """The times (µs) at which each value of a group was seen, a bare number where it is one.
+    """The times (µs) at which each value of a group was seen; a single time is held as a number.
 
-    `coverages` are by the length of the windows (µs) that were asked for.
+    `coverages` are by the windows' length (µs), made when first read.
     """
 
     __slots__ = ("coverages", "seen")
@@ -83,11 +83,11 @@ class Distinct:
             self._add(time, value)
 
     def count(self, over: int, at: int) -> int:
-        """How many values the window (at - over, at] has."""
-        return self.covered(over).count(at)
+        """The number of values in the window (at - over, at]."""
+        return self.coverage(over).count(at)
 
-    def covered(self, over: int) -> Coverage:
-        """What answers for windows of a length (µs); made when first asked for."""
+    def coverage(self, over: int) -> Coverage:
+        """The coverage for windows of a length (µs)."""
         coverage = self.coverages.get(over)
         if coverage is None:
             coverage = self.coverages[over] = Coverage(over, map(_times, self.seen.values()))
@@ -100,17 +100,17 @@ class Distinct:
         self._add(time, value)
 
     def remove(self, time: int, value: Any) -> None:
-        """Takes out what was inserted."""
+        """Remove a time of a value, which must have been inserted."""
         self._remove(time, value)
         before, after = self._neighbours(time, value)
         for coverage in self.coverages.values():
             coverage.change(time, before, after, -1)
 
-    def trim(self, gone: Leaf) -> None:
-        """Forgets elements that no window reaches back to any more, the earliest of all."""
+    def remove_expired(self, expired: Leaf) -> None:
+        """Remove the earliest elements, which no window reaches back to any more."""
         for coverage in self.coverages.values():
-            coverage.fold(gone.times[-1] + coverage.over)
-        for time, value in zip(gone.times, gone.values or (), strict=True):
+            coverage.fold(expired.times[-1] + coverage.over)
+        for time, value in zip(expired.times, expired.values or (), strict=True):
             self._remove(time, value)
 
     def _neighbours(self, time: int, value: Any) -> tuple[int | None, int | None]:
@@ -141,8 +141,8 @@ class Distinct:
             self.seen[value] = next(_times(seen))
 
 
-def _stretches(times: Iterable[int], over: int) -> Iterator[tuple[int, int]]:
-    """What windows of the length `over` that end at or after each of the times cover together."""
+def _intervals(times: Iterable[int], over: int) -> Iterator[tuple[int, int]]:
+    """The union of [t, t + over) for the times, which are in order, as disjoint intervals."""
     begin = end = None
     for time in times:
         if begin is None or end is None:

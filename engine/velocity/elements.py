@@ -1,4 +1,4 @@
-"""What a record brings to series: an element's group and value, and the functions that find them."""
+"""The elements that a record adds to series: each has a group and a value."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from tollkeeper.engine.velocity.contract import (
 
 
 def group_of(key: Key) -> Group:
-    """The group that a key names."""
+    """The group of a key."""
     return key[0] if len(key) == 1 else key
 
 
 def plan_counting(
     plans: Sequence[SeriesPlan],
 ) -> list[tuple[CountedSeries, tuple[SeriesPlan, ...]]]:
-    """What together counts all these series: those of a program at once, where it can."""
-    together: defaultdict[int, list[SeriesPlan]] = defaultdict(list)
+    """The functions that count all these series: one for the series that share a `counting`, one for
+    those without."""
+    by_counting: defaultdict[int, list[SeriesPlan]] = defaultdict(list)
     for plan in plans:
-        together[id(plan.counting)].append(plan)
-    found = []
-    for members in together.values():
+        by_counting[id(plan.counting)].append(plan)
+    functions = []
+    for members in by_counting.values():
         counting = members[0].counting
         if counting is None:
-            made = _one_by_one(members)
+            counted = _count_one_by_one(members)
         else:
-            made = counting(tuple(plan.digest for plan in members))
-        found.append((made, tuple(members)))
-    return found
+            counted = counting(tuple(plan.digest for plan in members))
+        functions.append((counted, tuple(members)))
+    return functions
 
 
-def _one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
+def _count_one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
     by_key: dict[str, list[int]] = {}
     for index, plan in enumerate(plans):
         by_key.setdefault(plan.by, []).append(index)
@@ -53,8 +54,8 @@ def _one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
     def count(
         p: Any, d: Any, v: Any, e: Any, y: Any, time: int, puts: Sequence[Put]
     ) -> Sequence[Any]:
-        found = [key_of(p, d, v, e, y) for key_of in keys]
-        groups = [None if key is None else group_of(key) for key in found]
+        own_keys = [key_of(p, d, v, e, y) for key_of in keys]
+        groups = [None if key is None else group_of(key) for key in own_keys]
         for group, members in zip(groups, members_of, strict=True):
             if group is None:
                 continue
@@ -67,21 +68,20 @@ def _one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
     return CountedSeries(count, tuple(list(by_key).index(plan.by) for plan in plans))
 
 
-def bring(count: Count, state: State, time: int, puts: Sequence[Put]) -> Sequence[Any]:
-    """Brings a record of event time `time` (µs), as known at one moment, to several series."""
+def add_record(count: Count, state: State, time: int, puts: Sequence[Put]) -> Sequence[Any]:
+    """Add a record's elements, of event time `time` (µs), to several series; returns its groups."""
     return count(
         state.payment, state.decision, state.data, state.environment, state.label, time, puts
     )
 
 
 def elements_of(count: Count, puts: int, state: State | None) -> dict[int, list[tuple[Group, Any]]]:
-    """The elements that a record brings to each of so many series, by its index."""
-    found: dict[int, list[tuple[Group, Any]]] = {}
+    """The groups and values that a record adds to each of `puts` series, by the series' index."""
+    elements: dict[int, list[tuple[Group, Any]]] = {}
 
-    def noting(index: int) -> Put:
-        return lambda _time, group, value: found.setdefault(index, []).append((group, value))
+    def collect(index: int) -> Put:
+        return lambda _time, group, value: elements.setdefault(index, []).append((group, value))
 
     if state is not None:
-        noted = tuple(map(noting, range(puts)))
-        bring(count, state, 0, noted)
-    return found
+        add_record(count, state, 0, tuple(map(collect, range(puts))))
+    return elements

@@ -1,8 +1,8 @@
 """One group's elements in order of event time.
 
-A read of few values recounts them. Many are moved to a tree once they are read, and so are elements
-that come far out of order: its cost grows with the logarithm of how many there are, in whatever
-order they arrive and wherever a window ends.
+A read of few values recounts them. Many values are moved to a tree when they are first read, or when
+elements arrive far out of order: the cost of an insertion or read is then logarithmic in the number
+of elements, in whatever order they arrive and wherever a window ends.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from tollkeeper.engine.velocity.tree import TreeNode, build_tree, insert_element
 from tollkeeper.grammar.program import Value
 
 FEW = 256
-"""Up to so many elements are recounted when they are read; in C, a block has at most so many."""
+"""The most elements that a read recounts; in C, also the most elements of a block."""
 FAR_BACK = 32_768
-"""So far before the end elements come in and go without a tree."""
-TRIMMED = 4
-"""How many elements beyond the horizon each element more takes out of a long run, at most."""
-SHRUNK = 500
-"""How many of them are taken out of a long run when it comes up for expiry, at most."""
+"""An element further than this from the end is only inserted or removed in a tree."""
+PUT_EXPIRES = 4
+"""The most expired elements that adding one element removes from a long run."""
+SWEEP_EXPIRES = 500
+"""The most expired elements that are removed from a long run when its group comes up for expiry."""
 
 
 class Run:
-    """Event times (µs) in order, the last arrived last among equals, and a value for each.
+    """Event times (µs) in order, equal ones in order of arrival, and a value for each.
 
-    `values` is None where elements have none, and are only counted. Equal values at one time are
-    interchangeable, so nothing else of a record is kept. Once `long` has the elements, both are
-    empty.
+    `values` is None for elements without values, which are only counted. Once `long` holds the
+    elements, `times` and `values` are empty.
     """
 
     __slots__ = ("long", "times", "values")
@@ -72,14 +71,14 @@ class Run:
             self.values.insert(at, value)
 
     def lengthen(self, lengths: Sequence[int] = ()) -> LongRun:
-        """Moves its elements to a tree; windows of `lengths` (µs) count its different values."""
+        """Move the elements to a tree; `lengths` (µs) are those of `distinct` windows."""
         self.long = LongRun(self.times, self.values, lengths)
         self.times = array("q")
         self.values = None if self.values is None else []
         return self.long
 
     def remove(self, time: int, value: Any) -> bool:
-        """Takes out one element of that time and value; false when there is none."""
+        """Remove one element of that time and value; False when there is none."""
         if self.long is not None:
             return self.long.remove(time, value)
         times, values = self.times, self.values
@@ -99,14 +98,14 @@ class Run:
         return True
 
     def trim(self, horizon: int) -> int:
-        """Drops the elements not later than `horizon` (µs); how many went."""
+        """Remove the elements not later than `horizon` (µs); returns how many."""
         if self.long is not None:
             return self.long.trim(horizon, len(self))
-        gone = bisect_right(self.times, horizon)
-        del self.times[:gone]
+        expired = bisect_right(self.times, horizon)
+        del self.times[:expired]
         if self.values is not None:
-            del self.values[:gone]
-        return gone
+            del self.values[:expired]
+        return expired
 
     def read(self, window: Window, at: int) -> Value | None:
         """The window's aggregate as of event time `at` (µs)."""
@@ -123,7 +122,7 @@ class Run:
 
 
 class LongRun:
-    """A run of many elements; `distinct` is there once it was asked for."""
+    """A run of many elements, in a tree; `distinct` is None until a `distinct` window is read."""
 
     __slots__ = ("distinct", "latest", "size", "tree")
 
@@ -145,7 +144,7 @@ class LongRun:
             self.distinct.insert(time, value)
 
     def remove(self, time: int, value: Any) -> bool:
-        """Takes out one element of that time and value; false when there is none."""
+        """Remove one element of that time and value; False when there is none."""
         removed = self.tree.remove(time, value)
         self.size -= removed
         if removed and self.distinct is not None:
@@ -153,40 +152,40 @@ class LongRun:
         return removed
 
     def put(self, time: int, value: Any, horizon: int) -> int:
-        """Takes in one element, and drops some of those not later than `horizon` (µs); how many."""
+        """Insert an element and remove some not later than `horizon` (µs); returns how many."""
         self.insert(time, value)
-        return self.trim(horizon, TRIMMED)
+        return self.trim(horizon, PUT_EXPIRES)
 
     def shrink(self, horizon: int) -> int:
-        """Drops some of the elements not later than `horizon` (µs); how many."""
-        return self.trim(horizon, SHRUNK)
+        """Remove some of the elements not later than `horizon` (µs); returns how many."""
+        return self.trim(horizon, SWEEP_EXPIRES)
 
     def elements(self) -> Iterator[tuple[int, Any]]:
         """The times and values, in order."""
         return self.tree.elements()
 
     def trim(self, horizon: int, most: int) -> int:
-        """Drops at most so many of the elements not later than `horizon` (µs); how many went."""
+        """Remove at most `most` of the elements not later than `horizon` (µs); returns how many."""
         before = self.size
         if self.distinct is None and most >= before:
             self.size -= self.tree.drop(horizon)
             return before - self.size
-        while most > 0 and len(gone := self.tree.take_first(horizon, most)):
-            self.size -= len(gone)
-            most -= len(gone)
+        while most > 0 and len(expired := self.tree.take_first(horizon, most)):
+            self.size -= len(expired)
+            most -= len(expired)
             if self.distinct is not None:
-                self.distinct.trim(gone)
+                self.distinct.remove_expired(expired)
         return before - self.size
 
     def index(self, lengths: Iterable[int]) -> None:
-        """Prepares for reads of `distinct` over windows of these lengths (µs)."""
+        """Prepare for reads of `distinct` windows of these lengths (µs)."""
         if self.distinct is None:
             self.distinct = Distinct(self.elements())
         for over in lengths:
-            self.distinct.covered(over)
+            self.distinct.coverage(over)
 
     def count(self, over: int, at: int) -> int:
-        """How many elements are within (at - over, at]."""
+        """The number of elements in (at - over, at]."""
         until = self.size if at >= self.latest else self.tree.rank(at)
         since = at - over
         return until - self.tree.rank(since) if since >= self.tree.first else until
@@ -202,18 +201,18 @@ class LongRun:
         if function == "count":
             return self.count(over, at)
         parts: list[Any] = []
-        folded = fold_values(function, window.type)
-        self.tree.collect(at - over, at, folded, parts)
+        fold = fold_values(function, window.type)
+        self.tree.collect(at - over, at, fold, parts)
         if not parts:
             return RECOUNTS[function]((), window.type)
-        whole = folded.of_parts(parts)
+        whole = fold.of_parts(parts)
         if function not in ("sum", "avg"):
-            found: Value | None = whole
-            return found
+            value: Value | None = whole
+            return value
         count = self.count(over, at) if function == "avg" else 0
         return aggregate_value(function, whole, count, window.type)
 
 
 def lengthened(times: bytes, values: list[Any] | None, lengths: Sequence[int]) -> LongRun:
-    """A long run of elements in order; the times (µs) as numbers of 64 bits."""
+    """A long run of elements in order, for `_groups.c`; the times (µs) are packed 64-bit integers."""
     return LongRun(array("q", times), values, lengths)

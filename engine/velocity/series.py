@@ -1,4 +1,4 @@
-"""One series: what a plan says of it, and its elements by group."""
+"""One series: its plan, and its elements by group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tollkeeper.grammar.types import Number
 
 
 class Memory(NamedTuple):
-    """Where elements are held: in Python, or in C where that could be built."""
+    """The types that hold a series' elements: those in Python or those in C.
+
+    `few` is the most elements of a group that a read recounts, see `run.FEW`.
+    """
 
     clock: Callable[[], Clock]
     groups: Callable[[Clock, int, bool, tuple[int, ...], int], Groups]
@@ -33,9 +36,10 @@ else:
 
 
 class Series:
-    """`over` (µs) is the longest window's length, `late` (µs) how late a record may be.
+    """A series for windows: `over` (µs) is the longest one's length, `late` (µs) how late a record may
+    be.
 
-    What it holds of sequence numbers up to `up_to` comes from the journal.
+    Records of sequence numbers up to `up_to` come from the journal, later ones from live traffic.
     """
 
     def __init__(
@@ -63,13 +67,13 @@ class Series:
         return self.groups.entries
 
     def shorten(self, over: int) -> None:
-        """Its longest window is `over` (µs) long from now on, where it was longer."""
+        """Reduce the longest window's length to `over` (µs), if it is longer."""
         if over < self.over:
             self.groups.reach -= self.over - over
             self.over = over
 
     def reader(self, window: Window) -> Reader:
-        """How a window is read, which the series reaches as far back as."""
+        """The reader of a window no longer than `over`."""
         assert window.over is not None
         if isinstance(self.groups, DecayGroups):
             return self.groups.reader(window)

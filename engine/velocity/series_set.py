@@ -1,4 +1,4 @@
-"""Series that are counted together: the whole ones of an account, or those of one filling."""
+"""Series that are counted together: an account's whole ones, or those of one filling."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tollkeeper.engine.velocity.contract import (
     SeriesPlan,
     State,
 )
-from tollkeeper.engine.velocity.elements import bring, elements_of, plan_counting
+from tollkeeper.engine.velocity.elements import add_record, elements_of, plan_counting
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
 
 
 class StateChange(Struct, frozen=True, gc=False):
-    """A live record as known before and after, None where it is not there.
+    """A live record's states before and after a change, None where there is no record.
 
-    `decided` says that nothing but the decision is new.
+    `decided` says that only the decision has changed.
     """
 
     sequence: int
@@ -37,46 +37,48 @@ class StateChange(Struct, frozen=True, gc=False):
 
 
 class SeriesRoute(NamedTuple):
-    """Series that one function counts: the puts that it takes, and who they belong to.
+    """Series that one function counts. For each of `plans`: the series with its digest (for windows,
+    for ages, or both), and the `Put` that adds to them.
 
-    With `live_puts` the ages are put off until `put_ages`.
+    With `live_puts`, elements for ages are deferred until `put_ages`.
     """
 
     counted: CountedSeries
     plans: tuple[SeriesPlan, ...]
-    held: tuple[tuple[Series | FirstSeenSeries, ...], ...]
+    series: tuple[tuple[Series | FirstSeenSeries, ...], ...]
     puts: tuple[Put, ...]
     live_puts: tuple[Put, ...]
 
 
 @dataclass
 class SeriesSet:
-    """Series by digest: for windows, for ages, and given up over the cap.
-
-    `routes` are those that a change concerns, by the event's type and whether only the decision is
-    new; they are made when first needed.
-    """
+    """Series by digest: for windows and for ages; `lost` are the digests given up over the cap."""
 
     windows: dict[str, Series]
     ages: dict[str, FirstSeenSeries]
     clock: Clock
     lost: set[str] = field(default_factory=set)
+    # The routes of a change, by event type and whether only the decision has changed; made on demand.
     _routes: dict[tuple[str | None, bool], tuple[SeriesRoute, ...]] = field(default_factory=dict)
-    _passes_at: int = BEFORE_ALL
+    # The arrival (µs) at which groups of some series come up for expiry next.
+    _expires_at: int = BEFORE_ALL
+    # Series with groups that came up for expiry and are still to be swept.
     _sweeping: list[Series] = field(default_factory=list)
+    # The highest sequence number that some series is filled up to from the journal.
     _up_to: int = 0
-    _put_off: list[tuple[Put, int, Group, Any]] = field(default_factory=list)
+    # Elements of the record being observed, for series for ages.
+    _deferred: list[tuple[Put, int, Group, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._begin_anew()
+        self._reset()
 
     def arrive(self, arrived: int) -> None:
-        """Something arrived at that time (µs): some of what is over goes."""
+        """Advance the clock to an arrival (µs), and drop some expired elements."""
         clock = self.clock
         if arrived > clock.newest:
             clock.newest = arrived
-        if clock.newest >= self._passes_at:
-            self._passes_at = min(
+        if clock.newest >= self._expires_at:
+            self._expires_at = min(
                 (series.groups.pass_buckets() for series in self.windows.values()),
                 default=-BEFORE_ALL,
             )
@@ -85,18 +87,18 @@ class SeriesSet:
             self._sweeping = [series for series in self._sweeping if series.groups.sweep()]
 
     def count(self, event: str | None, time: int, state: State) -> None:
-        """Brings a stored record of event time `time` (µs) to each series that holds its event."""
+        """Add a record's elements, of event time `time` (µs), to each series of its event type."""
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
-            bring(route.counted.function, state, time, route.puts)
+            add_record(route.counted.function, state, time, route.puts)
 
     def observe(
         self, sequence: int, event: str | None, time: int, state: State
     ) -> list[Group | None]:
-        """Brings a new live record to each series for windows that holds its event.
+        """Add a new live record's elements to each series for windows of its event type.
 
-        Gives its groups; see `group_positions`. To be followed by `put_ages`.
+        Returns its groups, see `group_positions`. Call `put_ages` or `undo_observe` next.
         """
-        self._reach(sequence, event)
+        self._advance_ages(sequence, event)
         groups: list[Group | None] = [None]
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
             groups += route.counted.function(
@@ -111,42 +113,45 @@ class SeriesSet:
         return groups
 
     def reads_decision(self, event: str | None) -> bool:
-        """Whether a series of the event reads what was decided."""
+        """Whether a series of the event type reads decisions."""
         return bool(self._find_routes(event, True))
 
     def put_ages(self) -> None:
-        """Brings the record that was observed to the series for ages, too."""
-        for put, time, group, value in self._put_off:
+        """Add the observed record's elements to the series for ages, too."""
+        for put, time, group, value in self._deferred:
             put(time, group, value)
-        self._put_off.clear()
+        self._deferred.clear()
 
-    def take_back(self, event: str | None, time: int, state: State) -> None:
-        """Takes the record that was observed out of the series for windows again."""
-        self._put_off.clear()
+    def undo_observe(self, event: str | None, time: int, state: State) -> None:
+        """Remove the observed record's elements from the series for windows."""
+        self._deferred.clear()
         for route in self._find_routes(event, False):
             elements = elements_of(route.counted.function, len(route.puts), state)
             for index, items in elements.items():
-                for owner in route.held[index]:
-                    if isinstance(owner, Series):
+                for series in route.series[index]:
+                    if isinstance(series, Series):
                         for group, value in items:
-                            owner.take(time, group, value)
+                            series.take(time, group, value)
 
     def group_positions(self, event: str | None) -> dict[str, int]:
-        """Where a record's groups in the series of its event are, by the series' digests.
+        """The index of each series' group, by digest, in what `observe` returns for the event type.
 
-        The first is that of series which aren't there.
+        Index 0 holds None, for series that are not in the set.
         """
         found: dict[str, int] = {}
         before = 1
         for (_, positions), plans, *_ in self._find_routes(event, False):
-            found |= {plan.digest: before + at for plan, at in zip(plans, positions, strict=True)}
+            found |= {
+                plan.digest: before + position
+                for plan, position in zip(plans, positions, strict=True)
+            }
             before += 1 + max(positions, default=-1)
         return found
 
     def change(self, change: StateChange) -> None:
-        """Brings a live change to each series it concerns."""
+        """Apply a live change to each series that it concerns."""
         sequence, event = change.sequence, change.event
-        self._reach(sequence, event)
+        self._advance_ages(sequence, event)
         if change.old is None and change.new is not None and sequence > self._up_to:
             self.count(event, change.time, change.new)
             return
@@ -154,16 +159,16 @@ class SeriesSet:
             _replace(route, change.time, change.old, change.new, sequence)
 
     def replace(self, event: str | None, time: int, old: State, new: State) -> None:
-        """Brings a stored update to each series that holds its event."""
+        """Apply a stored update to each series of its event type."""
         for route in self._find_routes(event, False):
             _replace(route, time, old, new, None)
 
     def reach(self, sequence: int) -> None:
-        """All up to a sequence number is counted from now on."""
+        """Tell the series for ages that the next changes are of this sequence number."""
         for ages in self.ages.values():
             ages.seen_times.reach(sequence)
 
-    def _reach(self, sequence: int, event: str | None) -> None:
+    def _advance_ages(self, sequence: int, event: str | None) -> None:
         for ages in self.ages.values():
             if sequence > ages.up_to and ages.plan.event == event:
                 ages.seen_times.reach(sequence)
@@ -175,16 +180,16 @@ class SeriesSet:
         return routes
 
     def join(self, other: SeriesSet) -> None:
-        """Takes over what another holds."""
+        """Take over another set's series."""
         for series in other.windows.values():
             series.groups.clock = self.clock
         self.windows.update(other.windows)
         self.ages.update(other.ages)
         self.lost = (self.lost - other.windows.keys()) | other.lost
-        self._begin_anew()
+        self._reset()
 
     def keep(self, plans: Mapping[str, SeriesPlan]) -> None:
-        """Drops what `plans` don't need, and shortens what they need less of."""
+        """Drop series that `plans` don't need, and shorten those that they need less of."""
         for digest, series in list(self.windows.items()):
             plan = plans.get(digest)
             if plan is None or plan.over is None:
@@ -200,16 +205,16 @@ class SeriesSet:
             else:
                 ages.plan = plans[digest]
         self.lost &= plans.keys()
-        self._begin_anew()
+        self._reset()
 
     def give_up(self, digest: str) -> None:
         del self.windows[digest]
         self.lost.add(digest)
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._routes.clear()
-        self._passes_at = BEFORE_ALL
+        self._expires_at = BEFORE_ALL
         self._sweeping = []
         self._up_to = max((each.up_to for each in self._all()), default=0)
 
@@ -217,28 +222,28 @@ class SeriesSet:
         return [*self.windows.values(), *self.ages.values()]
 
     def _new_routes(self, event: str | None, decided: bool) -> list[SeriesRoute]:
-        held: dict[str, list[Series | FirstSeenSeries]] = {}
+        by_digest: dict[str, list[Series | FirstSeenSeries]] = {}
         plans: dict[str, SeriesPlan] = {}
         for each in self._all():
             if each.plan.event == event and (each.plan.decided or not decided):
-                held.setdefault(each.plan.digest, []).append(each)
+                by_digest.setdefault(each.plan.digest, []).append(each)
                 plans.setdefault(each.plan.digest, each.plan)
         routes = []
-        for made, members in plan_counting(list(plans.values())):
-            owners = [tuple(held[plan.digest]) for plan in members]
-            puts = [_together([owner.put for owner in each]) for each in owners]
-            live = [_together(list(map(self._live_put, each))) for each in owners]
-            routes.append(SeriesRoute(made, members, tuple(owners), tuple(puts), tuple(live)))
+        for counted, members in plan_counting(list(plans.values())):
+            series = [tuple(by_digest[plan.digest]) for plan in members]
+            puts = [_join_puts([each.put for each in those]) for those in series]
+            live = [_join_puts(list(map(self._live_put, those))) for those in series]
+            routes.append(SeriesRoute(counted, members, tuple(series), tuple(puts), tuple(live)))
         return routes
 
-    def _live_put(self, owner: Series | FirstSeenSeries) -> Put:
-        if isinstance(owner, Series):
-            return owner.put
-        put_off, put = self._put_off.append, owner.put
-        return lambda time, group, value: put_off((put, time, group, value))
+    def _live_put(self, series: Series | FirstSeenSeries) -> Put:
+        if isinstance(series, Series):
+            return series.put
+        defer, put = self._deferred.append, series.put
+        return lambda time, group, value: defer((put, time, group, value))
 
 
-def _together(puts: Sequence[Put]) -> Put:
+def _join_puts(puts: Sequence[Put]) -> Put:
     if len(puts) == 1:
         return puts[0]
     one, other = puts
@@ -253,22 +258,22 @@ def _together(puts: Sequence[Put]) -> Put:
 def _replace(
     route: SeriesRoute, time: int, old: State | None, new: State | None, sequence: int | None
 ) -> None:
-    """Takes out what a record brought as known before, and puts in what it brings now.
+    """Remove the elements of a record's old state, and add those of its new one.
 
-    A change that a series has from the journal already is passed over.
+    A series that has the change at `sequence` from the journal already is left as it is.
     """
     before, after = (
         elements_of(route.counted.function, len(route.puts), each) for each in (old, new)
     )
     if before == after:
         return
-    for index, owners in enumerate(route.held):
-        was, becomes = before.get(index, ()), after.get(index, ())
-        if was == becomes:
+    for index, those in enumerate(route.series):
+        removed, added = before.get(index, ()), after.get(index, ())
+        if removed == added:
             continue
-        for owner in owners:
-            if sequence is None or sequence > owner.up_to:
-                for group, value in was:
-                    owner.take(time, group, value)
-                for group, value in becomes:
-                    owner.put(time, group, value)
+        for series in those:
+            if sequence is None or sequence > series.up_to:
+                for group, value in removed:
+                    series.take(time, group, value)
+                for group, value in added:
+                    series.put(time, group, value)

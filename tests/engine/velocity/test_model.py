@@ -317,10 +317,10 @@ def test_every_read_is_what_a_recount_of_the_whole_history_gives(
         monkeypatch.setattr(run, "FAR_BACK", 4)
         monkeypatch.setattr(tree, "LEAF", 2)
         monkeypatch.setattr(tree, "FAN", 3)
-        monkeypatch.setattr(run, "TRIMMED", 2)
-        monkeypatch.setattr(run, "SHRUNK", 1)
+        monkeypatch.setattr(run, "PUT_EXPIRES", 2)
+        monkeypatch.setattr(run, "SWEEP_EXPIRES", 1)
         monkeypatch.setattr(groups, "SWEEP", 2)
-        monkeypatch.setattr(account, "SEALED_AT_ONCE", 1)
+        monkeypatch.setattr(account, "SEAL_STEP", 1)
     run_state_machine_as_test(
         type(
             "History",

@@ -85,13 +85,13 @@ def main() -> None:
         arguments = () if options.full else SHORT[name]
         notes.print(f"{name} …", end=" ")
         begun = time.monotonic()
-        told = printed(name, arguments)
-        notes.print("failed" if told is None else f"{time.monotonic() - begun:.0f} s")
-        if told is None:
+        output = printed(name, arguments)
+        notes.print("failed" if output is None else f"{time.monotonic() - begun:.0f} s")
+        if output is None:
             failed.append(name)
             continue
         command = " ".join(["python -m tollkeeper.bench." + name, *arguments])
-        PAGE.write_text(filled(PAGE.read_text(), name, f"`{command}`\n\n{told}"))
+        PAGE.write_text(filled(PAGE.read_text(), name, f"`{command}`\n\n{output}"))
     PAGE.write_text(filled(PAGE.read_text(), "machine", machine()))
     if failed:
         sys.exit(f"these failed, and their tables are as before: {', '.join(failed)}")
@@ -104,7 +104,7 @@ def printed(name: str, arguments: tuple[str, ...]) -> str | None:
     return None if ran.returncode else ran.stdout.strip()
 
 
-def filled(page: str, name: str, told: str) -> str:
+def filled(page: str, name: str, output: str) -> str:
     """Return the page with this output between the benchmark's marks. ValueError for a page without
     them.
     """
@@ -113,7 +113,7 @@ def filled(page: str, name: str, told: str) -> str:
     _, found, after = rest.partition(end)
     if not found:
         raise ValueError(f"the page has no `{start}` and `{end}`")
-    return f"{before}{start}\n{told}\n{end}{after}"
+    return f"{before}{start}\n{output}\n{end}{after}"
 
 
 def machine() -> str:

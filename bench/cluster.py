@@ -47,10 +47,10 @@ def _spark_process(log: Path, *command: str) -> Iterator[tuple[str, int]]:
 
     home = Path(pyspark.__file__).parent
     with (
-        log.open("wb") as said,
+        log.open("wb") as log_file,
         subprocess.Popen(
             [home / "bin" / "spark-class", *command],
-            stdout=said,
+            stdout=log_file,
             stderr=subprocess.STDOUT,
             env={**os.environ, **ON_LOOPBACK, "SPARK_HOME": str(home)},
             cwd=log.parent,

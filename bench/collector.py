@@ -77,9 +77,9 @@ def serve(folder: str, port: int, setting: str, notes: str) -> None:
         gc.callbacks.append(note)
 
     def write(*_: object) -> None:
-        beside = Path(notes).with_suffix(".part")
-        beside.write_bytes(json.encode(pauses))
-        beside.rename(notes)
+        part = Path(notes).with_suffix(".part")
+        part.write_bytes(json.encode(pauses))
+        part.rename(notes)
 
     serving.settle_memory = settle
     signal.signal(signal.SIGUSR1, write)

@@ -216,8 +216,8 @@ def main() -> None:
         }
         file = Path(name, "web_checkout.rule")
         file.write_text(CHANGED)
-        asked = ("--account", "shop", "--columns", str(target), "--data", str(folder))
-        first = (str(TOLL), "backtest", str(file), *asked)
+        arguments = ("--account", "shop", "--columns", str(target), "--data", str(folder))
+        first = (str(TOLL), "backtest", str(file), *arguments)
         times: dict[str, list[tuple[float, float]]] = {each: [] for each in (*pair, *others, FIRST)}
         for _ in range(given.rounds):
             for each, run in (*pair.items(),) * 3 + (*others.items(),):

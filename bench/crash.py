@@ -65,22 +65,26 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=50)
     kills = parser.parse_args().kills
-    told = Acknowledged()
+    acknowledged = Acknowledged()
     with TemporaryDirectory(prefix="toll-bench-") as name:
         folder = Path(name, "data")
         key = new_key(folder, "payments", "rules")
         for life in track(range(kills), description="kills", console=Console(stderr=True)):
             with serving(folder, key) as server:
-                live(server, life, told)
+                live(server, life, acknowledged)
         with serving(folder, key):
             pass
-        show_found(told, kills, read_folder(folder, lambda picture: found(picture, told)))
+        show_found(
+            acknowledged, kills, read_folder(folder, lambda picture: found(picture, acknowledged))
+        )
 
 
-def live(server: Server, life: int, told: Acknowledged) -> None:
+def live(server: Server, life: int, acknowledged: Acknowledged) -> None:
     """One life of the service, from its start to its kill."""
-    clients = [Thread(target=report, args=(server, f"{life}-{n}", told)) for n in range(CLIENTS)]
-    clients.append(Thread(target=publish, args=(server, life, told)))
+    clients = [
+        Thread(target=report, args=(server, f"{life}-{n}", acknowledged)) for n in range(CLIENTS)
+    ]
+    clients.append(Thread(target=publish, args=(server, life, acknowledged)))
     for client in clients:
         client.start()
     time.sleep(random.uniform(*LIFE_S))
@@ -89,7 +93,7 @@ def live(server: Server, life: int, told: Acknowledged) -> None:
         client.join()
 
 
-def report(server: Server, name: str, told: Acknowledged) -> None:
+def report(server: Server, name: str, acknowledged: Acknowledged) -> None:
     """Report payments, their updates and events, one at a time until the service dies."""
     with client_of(server) as client:
         number = 0
@@ -98,18 +102,18 @@ def report(server: Server, name: str, told: Acknowledged) -> None:
                 number += 1
                 id_, user = f"{name}-{number}", f"u{random.randrange(USERS)}"
                 if client.post("/v1/payments", json=payment(id_, user)).status_code == 201:
-                    told.payments.add(id_)
+                    acknowledged.payments.add(id_)
                 update = {"payment": {"status": "failed"}}
                 if client.patch(f"/v1/payments/{id_}", json=update).status_code == 200:
-                    told.updates.add(id_)
+                    acknowledged.updates.add(id_)
                 event = {"event": {"type": "sign_in", "id": id_, "data": {"user": user}}}
                 if client.post("/v1/events", json=event).status_code == 201:
-                    told.events.add(id_)
+                    acknowledged.events.add(id_)
         except httpx.TransportError:
             return
 
 
-def publish(server: Server, life: int, told: Acknowledged) -> None:
+def publish(server: Server, life: int, acknowledged: Acknowledged) -> None:
     """Publish new versions of the rule, one at a time until the service dies."""
     with client_of(server) as client:
         number = 1000 * life
@@ -119,7 +123,7 @@ def publish(server: Server, life: int, told: Acknowledged) -> None:
                 number += 1
                 answer = client.post("/v1/rules/crash/versions?publish=true", content=rule(number))
                 if answer.status_code == 201:
-                    told.versions[answer.json()["rule"]["version"]] = number
+                    acknowledged.versions[answer.json()["rule"]["version"]] = number
         except httpx.TransportError:
             return
 
@@ -143,7 +147,7 @@ def payment(id_: str, user: str) -> dict[str, Any]:
     }
 
 
-async def found(picture: Picture, told: Acknowledged) -> dict[str, int]:
+async def found(picture: Picture, acknowledged: Acknowledged) -> dict[str, int]:
     """Return the number of errors in the journal, by their names in the table."""
     entries = [entry for batch in picture.journal.replay() for entry in batch]
     ids = {kind: {entry.id for entry in entries if entry.kind == kind} for kind in Kind}
@@ -153,12 +157,12 @@ async def found(picture: Picture, told: Acknowledged) -> dict[str, int]:
     for version in versions.values():
         loaded_rule(version)
     return {
-        "payments missing": len(told.payments - ids[Kind.PAYMENT]),
-        "updates missing": len(told.updates - ids[Kind.UPDATE]),
-        "events missing": len(told.events - ids[Kind.EVENT]),
+        "payments missing": len(acknowledged.payments - ids[Kind.PAYMENT]),
+        "updates missing": len(acknowledged.updates - ids[Kind.UPDATE]),
+        "events missing": len(acknowledged.events - ids[Kind.EVENT]),
         "versions missing": sum(
             number not in versions or versions[number].text != rule(text)
-            for number, text in told.versions.items()
+            for number, text in acknowledged.versions.items()
         ),
         "versions half-written": sum(
             not each.text.endswith("then deny\n") for each in versions.values()
@@ -186,16 +190,16 @@ def differing(entries: list[Entry]) -> int:
     return wrong
 
 
-def show_found(told: Acknowledged, kills: int, wrong: dict[str, int]) -> None:
+def show_found(acknowledged: Acknowledged, kills: int, wrong: dict[str, int]) -> None:
     decisions = wrong.pop("decisions")
     show(
         f"After {kills} kills under the load of {CLIENTS} clients",
         ["acknowledged", "number"],
         [
-            ["payments", len(told.payments)],
-            ["updates", len(told.updates)],
-            ["events", len(told.events)],
-            ["rule versions", len(told.versions)],
+            ["payments", len(acknowledged.payments)],
+            ["updates", len(acknowledged.updates)],
+            ["events", len(acknowledged.events)],
+            ["rule versions", len(acknowledged.versions)],
             ["decisions with a window, recounted", decisions],
         ],
     )

@@ -89,9 +89,11 @@ def main() -> None:
             # There were no bots in the last 30 % of the time, so there is nothing to judge.
             refused.append(seed)
     compare("On later payments", [*found], [(each.before, each.after) for each in found.values()])
-    apart = [(seed, each.left_out) for seed, each in found.items() if each.left_out]
+    left_out = [(seed, each.left_out) for seed, each in found.items() if each.left_out]
     compare(
-        "On campaigns not learned from", [seed for seed, _ in apart], [pair for _, pair in apart]
+        "On campaigns not learned from",
+        [seed for seed, _ in left_out],
+        [pair for _, pair in left_out],
     )
     if refused:
         print(f"Without a bot to judge by: {', '.join(map(str, refused))}")

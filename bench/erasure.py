@@ -81,20 +81,20 @@ def main() -> None:
         "One person's erasure",
         ["stored payments, and where to look", "CPU ms", "wall ms", "of payments"],
         [
-            [f"{size:,}, {told}", each.cpu * 1e3, each.wall * 1e3, each.payments / persons]
+            [f"{size:,}, {lookup}", each.cpu * 1e3, each.wall * 1e3, each.payments / persons]
             for size, seen in ((most // 10, few), (most, many))
-            for told, each, persons in (
+            for lookup, each, persons in (
                 ("by the index", seen.indexed, PERSONS),
                 ("without one", seen.without, PERSONS_WITHOUT),
             )
         ],
     )
-    beside = f"{most:,} stored payments"
+    size_text = f"{most:,} stored payments"
     show_targets(
         [
-            Target(f"{beside} beside {most // 10:,}", many.indexed.cpu / few.indexed.cpu, MOST),
+            Target(f"{size_text} beside {most // 10:,}", many.indexed.cpu / few.indexed.cpu, MOST),
             Target(
-                f"{beside}, without an index beside one",
+                f"{size_text}, without an index beside one",
                 many.without.cpu / many.indexed.cpu,
                 at_least=WORTH,
             ),

@@ -64,14 +64,14 @@ def main() -> None:
 
 def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tuple[float, float]:
     """Return µs of CPU per payment, of the front and of the decider."""
-    here, there = socket.socketpair()
-    told, tell = os.pipe()
+    front_end, decider_end = socket.socketpair()
+    read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        here.close()
-        os.write(tell, msgspec.json.encode(decide(there, turns * batch)))
+        front_end.close()
+        os.write(write_end, msgspec.json.encode(decide(decider_end, turns * batch)))
         os._exit(0)
-    there.close()
+    decider_end.close()
     encode, decode = (
         msgspec.msgpack.Encoder().encode,
         msgspec.msgpack.Decoder(PaymentCreated).decode,
@@ -83,27 +83,27 @@ def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tupl
             packed = encode(
                 Sent("toll_abcdefgh", arrived, payments[(turn + place) % len(payments)])
             )
-            here.sendall(len(packed).to_bytes(_LENGTH) + packed)
+            front_end.sendall(len(packed).to_bytes(_LENGTH) + packed)
         answered = 0
         while answered < batch:
-            buffer += here.recv(1 << 16)
+            buffer += front_end.recv(1 << 16)
             while (packed := first_of(buffer)) is not None:
                 buffer = buffer[_LENGTH + len(packed) :]
                 decode(packed)
                 answered += 1
     front = time.process_time() - begun
     os.waitpid(child, 0)
-    decider = msgspec.json.decode(os.read(told, 100), type=float)
+    decider = msgspec.json.decode(os.read(read_end, 100), type=float)
     return front / turns / batch * 1e6, decider / turns / batch * 1e6
 
 
-def decide(there: socket.socket, count: int) -> float:
+def decide(connection: socket.socket, count: int) -> float:
     """Return the seconds of CPU to unpack and answer so many payments."""
     encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Sent).decode
     buffer = b""
     begun = time.process_time()
     while count:
-        buffer += there.recv(1 << 16)
+        buffer += connection.recv(1 << 16)
         answers = b""
         while (packed := first_of(buffer)) is not None:
             buffer = buffer[_LENGTH + len(packed) :]
@@ -111,7 +111,7 @@ def decide(there: socket.socket, count: int) -> float:
             answer = encode(_ANSWER)
             answers += len(answer).to_bytes(_LENGTH) + answer
             count -= 1
-        there.sendall(answers)
+        connection.sendall(answers)
     return time.process_time() - begun
 
 

@@ -96,10 +96,10 @@ def targets(
     for name, sizes in grown_by.items():
         least, most = min(sizes), max(sizes)
         few, many = sizes[least], sizes[most]
-        beside = f"{most:,} {name} beside {least:,}"
-        yield Target(f"CPU to decide a payment, {beside}", many.cpu / few.cpu, at_most=MOST)
-        yield Target(f"CPU to read one, {beside}", many.get / few.get, at_most=MOST)
-        yield Target(f"CPU to explain one, {beside}", many.explain / few.explain, at_most=MOST)
+        sizes_text = f"{most:,} {name} beside {least:,}"
+        yield Target(f"CPU to decide a payment, {sizes_text}", many.cpu / few.cpu, at_most=MOST)
+        yield Target(f"CPU to read one, {sizes_text}", many.get / few.get, at_most=MOST)
+        yield Target(f"CPU to explain one, {sizes_text}", many.explain / few.explain, at_most=MOST)
     million = payments.get(1_000_000)
     if million is not None:
         gib = million.memory / 2**30

@@ -164,9 +164,9 @@ def figures(driven: Driven) -> tuple[float, float, float]:
     )
 
 
-def show_stored(kept: Iterable[tuple[str, Path, Sequence[Measured]]]) -> None:
+def show_stored(services: Iterable[tuple[str, Path, Sequence[Measured]]]) -> None:
     rows = []
-    for name, folder, loads in kept:
+    for name, folder, loads in services:
         with closing(schema.connect_for_reading(folder)) as connection:
             (stored,) = connection.execute("SELECT count(*) FROM journal WHERE kind = 1").fetchone()
         rows.append(

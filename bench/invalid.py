@@ -137,7 +137,7 @@ def main() -> None:
         assert refused == (0 if name.startswith("valid") else answered), (name, refused, answered)
     cost = {name: median(each.cpu_each for each in measured) for name, measured in found.items()}
     base = {make: cost[name] for name, (make, _) in KINDS.items()}
-    ratios = {name: cost[name] / base[beside] for name, (_, beside) in KINDS.items()}
+    ratios = {name: cost[name] / base[valid_kind] for name, (_, valid_kind) in KINDS.items()}
     show(
         "Requests, refused with a 422 but for the valid ones",
         ["", "bytes", "CPU µs each", "× a valid one"],

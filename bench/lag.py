@@ -26,6 +26,7 @@ from time import perf_counter, sleep
 
 import httpx
 
+from tollkeeper.bench.background import repeating
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.large_index import append
 from tollkeeper.bench.load import Measured, load, pause_for
@@ -48,8 +49,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--rate", type=int, default=400)
     parser.add_argument("--later", type=int, default=2000)
-    asked = parser.parse_args()
-    payments = int(asked.payments)
+    options = parser.parse_args()
+    payments = int(options.payments)
     with TemporaryDirectory(prefix="toll-lag-") as name:
         folder = Path(name) / "data"
         key = furnish(folder, "shipped")
@@ -58,12 +59,12 @@ def main() -> None:
             index = index_process(server)
             stopped, following = Turns(), Turns()
             tell_index(index, signal.SIGSTOP)
-            pay(server, asked.rate, asked.seconds)
+            pay(server, options.rate, options.seconds)
             lacked = count_lacking(folder)
             for turn in range(TURNS):
                 for turns in (stopped, following)[:: -1 if turn % 2 else 1]:
                     tell_index(index, signal.SIGCONT if turns is following else signal.SIGSTOP)
-                    turns.take(server, index, asked.rate, asked.seconds)
+                    turns.take(server, index, options.rate, options.seconds)
             lacking = count_lacking(folder)
             tell_index(index, signal.SIGCONT)
             with busy_loops() as loops:
@@ -71,13 +72,13 @@ def main() -> None:
             taken = (lacking - count_lacking(folder)) / BUSY_S
             while count_lacking(folder):
                 sleep(EACH_S)
-            with lags(server) as found:
-                later = pay(server, asked.later, 2 * asked.seconds)
+            with repeating(partial(lag, server), EACH_S) as found:
+                later = pay(server, options.later, 2 * options.seconds)
     ratios = [
         one.p99 / other.p99 for one, other in zip(following.taken, stopped.taken, strict=True)
     ]
     show(
-        f"{asked.rate} payments a second beside an index that lacked {lacked:,} entries at first and "
+        f"{options.rate} payments a second beside an index that lacked {lacked:,} entries at first and "
         f"{lacking:,} at last, medians of {TURNS} turns",
         ["the index", "payments a second", "p50 ms", "p99 ms", "ms of CPU a second"],
         [stopped.row("stopped"), following.row("catching up")],
@@ -96,12 +97,12 @@ def main() -> None:
     show(
         f"Behind, once it has all, at {later.rate:,.0f} payments a second",
         ["", "ms"],
-        [["median", median(found)], ["p99", behind[-1]]],
+        [["median", median(found)], ["p99", lag_percentiles[-1]]],
     )
     show_targets(
         [
             Target("p99 of payments, × the index stopped", median(ratios), 1.1),
-            Target("p99 of how far it is behind, s", behind[-1] / 1000, 1),
+            Target("p99 of how far it is behind, s", lag_percentiles[-1] / 1000, 1),
         ]
     )
 

@@ -104,17 +104,17 @@ def draw(first: int, beyond: int, since: int, until: int, random: Random) -> Ite
     """
     sequence = first
     while sequence + MOST_ENTRIES <= beyond:
-        told = random.random() < 0.2
-        labelled = random.random() < 0.003
+        is_updated = random.random() < 0.2
+        is_labelled = random.random() < 0.003
         yield Drawn(
             sequence,
             random.randrange(USERS),
             since + (sequence - first) * (until - since) // (beyond - first),
             _DECISIONS[_draw_decision(random)],
-            random.choice(("succeeded", "declined", "failed")) if told else None,
-            random.choice(("fraud", "fraud", "legitimate")) if labelled else None,
+            random.choice(("succeeded", "declined", "failed")) if is_updated else None,
+            random.choice(("fraud", "fraud", "legitimate")) if is_labelled else None,
         )
-        sequence += 1 + told + labelled
+        sequence += 1 + is_updated + is_labelled
 
 
 def payment_id(sequence: int) -> str:

@@ -14,7 +14,6 @@ import io
 import random
 import resource
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +22,7 @@ from time import perf_counter, sleep
 
 import httpx
 
+from tollkeeper.bench.background import repeating
 from tollkeeper.bench.servers import ACCOUNT, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal.entries import ListEntry
@@ -162,32 +162,11 @@ def measure_csv(kind: str, count: int) -> list[Cell]:
     return [kind, done.count / took / 1e3, count / written / 1e3]
 
 
-class Waits:
-    """Repeats something while the context lasts, and records its seconds."""
-
-    def __init__(self, once: Callable[[], float]) -> None:
-        self._once = once
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._go_on)
-        self.seconds: list[float] = []
-
-    def __enter__(self) -> Waits:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _go_on(self) -> None:
-        while not self._ended.wait(PAUSE_S):
-            self.seconds.append(self._once())
-
-    def shown(self) -> list[float]:
-        """Return milliseconds: the median, p99, the maximum."""
-        found = sorted(self.seconds)
-        parts = (found[len(found) // 2], found[len(found) * 99 // 100], found[-1])
-        return [1e3 * part for part in parts]
+def milliseconds(seconds: list[float]) -> list[float]:
+    """Return the median, p99 and the maximum in milliseconds."""
+    found = sorted(seconds)
+    parts = (found[len(found) // 2], found[len(found) * 99 // 100], found[-1])
+    return [1e3 * part for part in parts]
 
 
 def pay(client: httpx.Client) -> float:
@@ -224,13 +203,13 @@ def measure_import(count: int) -> list[list[Cell]]:
 
             def phase(label: str, work: Callable[[], object]) -> None:
                 with (
-                    Waits(lambda: pay(client)) as payments,
-                    Waits(lambda: take_lock(folder)) as lock,
+                    repeating(lambda: pay(client), PAUSE_S) as payments,
+                    repeating(lambda: take_lock(folder), PAUSE_S) as lock,
                 ):
                     start = perf_counter()
                     work()
                     took = perf_counter() - start
-                rows.append([label, took, *payments.shown(), *lock.shown()])
+                rows.append([label, took, *milliseconds(payments), *milliseconds(lock)])
 
             phase("no import", lambda: sleep(QUIET_S))
             for round_ in ("first", "again"):

@@ -55,7 +55,7 @@ def load(
     told_script = {"BENCH_KEY": server.key, "BENCH_PAUSE_MS": str(pause_ms), **variables}
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency"]
     before, begun = cpu_seconds(server.process.pid), time.perf_counter()
-    told = subprocess.run(
+    output = subprocess.run(
         [*command, "-s", str(script), server.url],
         env={**os.environ, **told_script},
         capture_output=True,
@@ -63,15 +63,15 @@ def load(
         check=True,
     ).stdout
     took = time.perf_counter() - begun
-    broken = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", told)
+    broken = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
     return Measured(
-        requests=int(_found(r"(\d+) requests in", told)),
-        refused=int(_found(r"Non-2xx or 3xx responses: (\d+)", told, "0")),
+        requests=int(_found(r"(\d+) requests in", output)),
+        refused=int(_found(r"Non-2xx or 3xx responses: (\d+)", output, "0")),
         broken=sum(map(int, broken.groups())) if broken else 0,
         seconds=took,
         cpu=cpu_seconds(server.process.pid) - before,
-        p50=_milliseconds(_found(r"50%\s+([\d.]+\w+)", told)),
-        p99=_milliseconds(_found(r"99%\s+([\d.]+\w+)", told)),
+        p50=_milliseconds(_found(r"50%\s+([\d.]+\w+)", output)),
+        p99=_milliseconds(_found(r"99%\s+([\d.]+\w+)", output)),
     )
 
 
@@ -80,14 +80,14 @@ def pause_for(rate: float, connections: int = CONNECTIONS) -> int:
     return max(1, round(1000 * connections / rate))
 
 
-def _found(pattern: str, told: str, otherwise: str | None = None) -> str:
-    match = re.search(pattern, told)
+def _found(pattern: str, output: str, otherwise: str | None = None) -> str:
+    match = re.search(pattern, output)
     if match is None:
-        assert otherwise is not None, told
+        assert otherwise is not None, output
         return otherwise
     return match[1]
 
 
-def _milliseconds(told: str) -> float:
-    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m)", told).groups()  # type: ignore[union-attr]
+def _milliseconds(text: str) -> float:
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m)", text).groups()  # type: ignore[union-attr]
     return float(number) * {"us": 0.001, "ms": 1.0, "s": 1000.0, "m": 60_000.0}[unit]

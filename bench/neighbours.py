@@ -158,9 +158,9 @@ def measure(folder: Path, seconds: float) -> list[list[Cell]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=8)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory() as folder, suppress(KeyboardInterrupt):
-        rows = measure(Path(folder) / "data", asked.seconds)
+        rows = measure(Path(folder) / "data", options.seconds)
         show(
             "Milliseconds of B's payments",
             [

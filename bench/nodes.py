@@ -130,9 +130,9 @@ def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) ->
 
     def used() -> tuple[list[float], float]:
         pids = [each.process.pid for each in nodes]
-        beside = [sum(map(cpu_seconds, children(pid))) for pid in pids]
-        each = [cpu_seconds(pid) - index for pid, index in zip(pids, beside, strict=True)]
-        return each, sum(beside)
+        indexes = [sum(map(cpu_seconds, children(pid))) for pid in pids]
+        each = [cpu_seconds(pid) - index for pid, index in zip(pids, indexes, strict=True)]
+        return each, sum(indexes)
 
     ways = [replace(node, key=key) for node in nodes for key in keys]
     with ThreadPoolExecutor(len(ways)) as asking:
@@ -277,7 +277,7 @@ class Round(NamedTuple):
 
     waits: dict[str, list[float]]
     loads: dict[str, AtOnce]
-    kept: float
+    payment_bytes: float
     gaps: dict[signal.Signals, float]
     shared: list[SharedLoad]
 
@@ -317,12 +317,16 @@ def main() -> None:
     random, rounds = Random(1), list[Round]()
     for _ in range(given.rounds):
         with TemporaryDirectory(prefix="toll-bench-") as name:
-            asked = (given.server, Path(name), given.payments, given.seconds)
-            rounds.append(measure(*asked, random))
+            arguments = (given.server, Path(name), given.payments, given.seconds)
+            rounds.append(measure(*arguments, random))
     show_waits(rounds)
     show_loads(rounds)
-    kept = median(each.kept for each in rounds)
-    show("The database", ("bytes a payment of 1.6 KB, indexes included",), [(f"{kept:,.0f}",)])
+    payment_bytes = median(each.payment_bytes for each in rounds)
+    show(
+        "The database",
+        ("bytes a payment of 1.6 KB, indexes included",),
+        [(f"{payment_bytes:,.0f}",)],
+    )
     show_gaps(rounds)
     show_shared(rounds)
 
@@ -341,14 +345,14 @@ def show_loads(rounds: Sequence[Round]) -> None:
     rows = []
     for name in rounds[0].loads:
         rate = median(each.loads[name].rate for each in rounds)
-        beside = median(each.loads[name].rate / each.loads["embedded"].rate for each in rounds)
+        ratio = median(each.loads[name].rate / each.loads["embedded"].rate for each in rounds)
         cpu = {
             part: median(each.loads[name].cpu[part] for each in rounds)
             for part in rounds[0].loads[name].cpu
         }
         # Other processes do background work, which isn't the payments'.
         parts = [cpu[part] if _takes_part(part, name) else None for part in cpu]
-        rows.append((name, f"{rate:,.0f}", f"{beside:.2f}", *parts))
+        rows.append((name, f"{rate:,.0f}", f"{ratio:.2f}", *parts))
     head = (f"{part}, CPU µs" for part in rounds[0].loads["embedded"].cpu)
     show(f"{AT_ONCE} at once", ("at", "payments/s", "×", *head), rows)
 

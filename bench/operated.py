@@ -51,7 +51,7 @@ PERSONS = 5
 
 
 @dataclass
-class Told:
+class Record:
     """What clients were told is stored, and what operators did. `erased` are names, `backed` the
     ids acknowledged before the last backup began, `lives` the resources of each life at its end,
     `away` the seconds between lives.
@@ -78,25 +78,25 @@ class Operated:
         self.place = place
         self.folder = place / "data"
         self.key = key
-        self.told = Told()
+        self.record = Record()
         self._life = ExitStack()
         self.server: Server = self._life.enter_context(serving(self.folder, key))
 
     def restart(self, end: Callable[[], None]) -> None:
         """End this life by `end`, and begin the next."""
-        self.told.lives.append(held(self.server.process.pid))
-        gone = time.monotonic()
+        self.record.lives.append(held(self.server.process.pid))
+        ended_at = time.monotonic()
         end()
         self.server.process.wait()
         self._life.close()
         began = time.monotonic()
         self.server = self._life.enter_context(serving(self.folder, self.key))
-        self.told.starts.append(time.monotonic() - began)
-        self.told.away += time.monotonic() - gone
+        self.record.starts.append(time.monotonic() - began)
+        self.record.away += time.monotonic() - ended_at
 
     def close(self) -> None:
         """End the last life in an orderly way."""
-        self.told.lives.append(held(self.server.process.pid))
+        self.record.lives.append(held(self.server.process.pid))
         self._life.close()
 
     def ask(self, method: str, path: str, body: object) -> int:
@@ -114,25 +114,25 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--rate", type=int, default=2000)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory(prefix="toll-bench-") as name:
         place = Path(name)
         key = new_key(place / "data", "admin")
         operated = Operated(place, key)
         over = threading.Event()
-        pause = CLIENTS / asked.rate * (1 + 1 / UPDATED)
+        pause = CLIENTS / options.rate * (1 + 1 / UPDATED)
         clients = [
             threading.Thread(target=report, args=(operated, number, pause, over))
             for number in range(CLIENTS)
         ]
         for client in clients:
             client.start()
-        operate(operated, time.monotonic() + 60 * asked.minutes)
+        operate(operated, time.monotonic() + 60 * options.minutes)
         over.set()
         for client in clients:
             client.join()
         operated.close()
-        show_found(operated, asked.minutes, asked.rate)
+        show_found(operated, options.minutes, options.rate)
 
 
 class Connection:
@@ -167,7 +167,7 @@ class Connection:
 
 def report(operated: Operated, number: int, pause: float, over: threading.Event) -> None:
     """Report payments and updates at a rate, reconnecting when a connection is lost."""
-    told, sent, client = operated.told, 0, None
+    record, sent, client = operated.record, 0, None
     due = time.monotonic() + pause * number / CLIENTS
     while not over.is_set():
         due = max(due + pause, time.monotonic() - 1)
@@ -175,22 +175,22 @@ def report(operated: Operated, number: int, pause: float, over: threading.Event)
         sent += 1
         id_ = f"{number}-{sent}"
         path, body = "/v1/payments", payment(id_, f"u-{random.randrange(USERS)}")
-        steps = [("POST", path, body, told.payments)]
+        steps = [("POST", path, body, record.payments)]
         if sent % UPDATED == 0:
             ended = json.dumps({"payment": {"status": "failed"}})
-            steps.append(("PATCH", f"{path}/{id_}", ended, told.updates))
+            steps.append(("PATCH", f"{path}/{id_}", ended, record.updates))
         try:
-            for method, where, content, kept in steps:
+            for method, where, content, acknowledged in steps:
                 if client is None:
                     client = Connection(operated.server.url, operated.key)
                 began = time.perf_counter()
                 status = client.ask(method, where, content)
-                told.times.append(time.perf_counter() - began)
-                told.statuses[status] += 1
+                record.times.append(time.perf_counter() - began)
+                record.statuses[status] += 1
                 if status in (200, 201):
-                    kept.append(id_)
+                    acknowledged.append(id_)
         except OSError:
-            told.unanswered += 1
+            record.unanswered += 1
             client = None
             time.sleep(0.05)
 
@@ -213,7 +213,7 @@ def payment(id_: str, user: str) -> str:
 
 def operate(operated: Operated, end: float) -> None:
     """Perform all operations in turn until the time is over."""
-    told = operated.told
+    record = operated.record
     turns = (back_up, publish, replace_list, erase, kill, publish, erase, stop)
     number = 0
     while time.monotonic() < end:
@@ -221,13 +221,13 @@ def operate(operated: Operated, end: float) -> None:
         number += 1
         try:
             turn(operated, number)
-            told.done[turn.__name__] += 1
+            record.done[turn.__name__] += 1
         except Exception as error:
-            told.failed[f"{turn.__name__}: {error}"[:200]] += 1
+            record.failed[f"{turn.__name__}: {error}"[:200]] += 1
         minutes_left = max(0.0, end - time.monotonic()) / 60
         print(
-            f"{minutes_left:.1f} minutes to go: {turn.__name__}, {len(told.times):,} answered,"
-            f" last start {next(reversed(told.starts), 0):.1f} s",
+            f"{minutes_left:.1f} minutes to go: {turn.__name__}, {len(record.times):,} answered,"
+            f" last start {next(reversed(record.starts), 0):.1f} s",
             file=sys.stderr,
             flush=True,
         )
@@ -235,9 +235,9 @@ def operate(operated: Operated, end: float) -> None:
 
 
 def back_up(operated: Operated, _number: int) -> None:
-    kept = operated.told.payments.copy()
+    acknowledged = operated.record.payments.copy()
     toll(operated.folder, "backup", str(operated.place / "backup"))
-    operated.told.backed = kept
+    operated.record.backed = acknowledged
 
 
 def publish(operated: Operated, number: int) -> None:
@@ -261,7 +261,7 @@ def erase(operated: Operated, number: int) -> None:
         body = json.loads(payment(f"{name}-{each}".replace("person", "payment"), name))
         assert operated.ask("POST", "/v1/payments", body) == 201
     assert operated.ask("POST", "/v1/erasures", {"user": name}) == 200
-    operated.told.erased.append(name)
+    operated.record.erased.append(name)
 
 
 def kill(operated: Operated, _number: int) -> None:
@@ -273,46 +273,46 @@ def stop(operated: Operated, _number: int) -> None:
 
 
 def show_found(operated: Operated, minutes: float, rate: int) -> None:
-    told, folder, backup = operated.told, operated.folder, operated.place / "backup"
-    kept = read_folder(folder, ids_of)
+    record, folder, backup = operated.record, operated.folder, operated.place / "backup"
+    stored = read_folder(folder, ids_of)
     backed = read_folder(backup, ids_of)
     faults = [verify(each) for each in (folder, backup)]
-    named = count_named(folder, told.erased)
-    cuts = quantiles(told.times, n=100)
+    named = count_named(folder, record.erased)
+    cuts = quantiles(record.times, n=100)
     show(
         f"{minutes:g} minutes, {rate} requests a second asked for",
         ["what", "number"],
         [
-            ["requests answered", len(told.times)],
-            ["of them a second of the whole time", round(len(told.times) / (60 * minutes))],
-            ["a second while it was up", round(len(told.times) / (60 * minutes - told.away))],
+            ["requests answered", len(record.times)],
+            ["of them a second of the whole time", round(len(record.times) / (60 * minutes))],
+            ["a second while it was up", round(len(record.times) / (60 * minutes - record.away))],
             ["p50, ms", 1000 * cuts[49]],
             ["p99, ms", 1000 * cuts[98]],
-            ["attempts cut off or while it was down", told.unanswered],
-            *([f"answered {status}", count] for status, count in sorted(told.statuses.items())),
-            *([f"done: {name}", count] for name, count in sorted(told.done.items())),
-            *([f"failed: {name}", count] for name, count in sorted(told.failed.items())),
-            ["share of the time without a service, %", 100 * told.away / (60 * minutes)],
-            ["first start, s", next(iter(told.starts), 0)],
-            ["slowest start, s", max(told.starts, default=0)],
-            ["MiB held at the end of the first life", told.lives[0].memory / 2**20],
-            ["MiB held at the end of the last", told.lives[-1].memory / 2**20],
+            ["attempts cut off or while it was down", record.unanswered],
+            *([f"answered {status}", count] for status, count in sorted(record.statuses.items())),
+            *([f"done: {name}", count] for name, count in sorted(record.done.items())),
+            *([f"failed: {name}", count] for name, count in sorted(record.failed.items())),
+            ["share of the time without a service, %", 100 * record.away / (60 * minutes)],
+            ["first start, s", next(iter(record.starts), 0)],
+            ["slowest start, s", max(record.starts, default=0)],
+            ["MiB held at the end of the first life", record.lives[0].memory / 2**20],
+            ["MiB held at the end of the last", record.lives[-1].memory / 2**20],
             [
                 "bytes of journal a payment",
-                (folder / "tollkeeper.db").stat().st_size / len(kept[0]),
+                (folder / "tollkeeper.db").stat().st_size / len(stored[0]),
             ],
         ],
     )
     show_targets(
         [
-            Target("payments missing", len({*told.payments} - kept[0]), at_most=0),
-            Target("updates missing", len({*told.updates} - kept[1]), at_most=0),
-            Target("missing in the backup", len({*told.backed} - backed[0]), at_most=0),
+            Target("payments missing", len({*record.payments} - stored[0]), at_most=0),
+            Target("updates missing", len({*record.updates} - stored[1]), at_most=0),
+            Target("missing in the backup", len({*record.backed} - backed[0]), at_most=0),
             Target("faults of the folder", len(faults[0].faults), at_most=0),
             Target("faults of the backup", len(faults[1].faults), at_most=0),
             Target("erased names in a file", named, at_most=0),
-            Target("open files more", told.lives[-1].files - told.lives[0].files, at_most=2),
-            Target("threads more", told.lives[-1].threads - told.lives[0].threads, at_most=1),
+            Target("open files more", record.lives[-1].files - record.lives[0].files, at_most=2),
+            Target("threads more", record.lives[-1].threads - record.lives[0].threads, at_most=1),
         ]
     )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from time import perf_counter, sleep
 import httpx
 
 from tollkeeper.bench import large_index
+from tollkeeper.bench.background import repeating
 from tollkeeper.bench.load import Measured, load, pause_for
 from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
@@ -60,16 +61,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rate", type=int, default=RATE)
     parser.add_argument("--folder", type=Path)
-    asked = parser.parse_args()
-    given = TemporaryDirectory(prefix="toll-pages-") if asked.folder is None else None
-    with given or nullcontext(asked.folder) as name:
+    options = parser.parse_args()
+    given = TemporaryDirectory(prefix="toll-pages-") if options.folder is None else None
+    with given or nullcontext(options.folder) as name:
         folder = Path(name)
-        key = furnish(folder, int(asked.payments))
+        key = furnish(folder, int(options.payments))
         with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
             newest = newest_payment(server)
             with signed_in(server) as browser:
                 quiet = [measured(server, browser, page) for page in pages(newest)]
-                with paying(server, asked.rate) as paid:
+                with paying(server, options.rate) as paid:
                     busy = [measured(server, browser, page)[-1:] for page in pages(newest)]
             show(
                 f"Pages over {count_payments(server):,} payments (aim: {AIM_MS} ms over 10,000,000)",
@@ -80,12 +81,12 @@ def main() -> None:
                 [[*each, *more] for each, more in zip(quiet, busy, strict=True)],
             )
             show(
-                f"{asked.rate:,} payments a second asked for, medians of {TURNS} turns",
+                f"{options.rate:,} payments a second asked for, medians of {TURNS} turns",
                 [
                     *("", "payments a second", "p50 ms", "p99 ms"),
                     *("rows of the live feed", "longest without a row, ms"),
                 ],
-                beside_people(server, newest, asked.rate, asked.seconds),
+                beside_people(server, newest, options.rate, options.seconds),
             )
 
 
@@ -109,23 +110,9 @@ def furnish(folder: Path, payments: int) -> str:
     return key
 
 
-@contextmanager
-def paying(server: Server, rate: int) -> Iterator[list[Measured]]:
+def paying(server: Server, rate: int) -> AbstractContextManager[list[Measured]]:
     """Send payments while the context lasts; yields their measurements."""
-    found: list[Measured] = []
-    done = threading.Event()
-
-    def pay() -> None:
-        while not done.is_set():
-            found.append(load(server, EACH_S, pause_ms=pause_for(rate)))
-
-    thread = threading.Thread(target=pay)
-    thread.start()
-    try:
-        yield found
-    finally:
-        done.set()
-        thread.join()
+    return repeating(lambda: load(server, EACH_S, pause_ms=pause_for(rate)))
 
 
 def pages(newest: str) -> tuple[str, ...]:

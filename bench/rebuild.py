@@ -108,8 +108,8 @@ def entries(payments: int) -> Iterator[Entry]:
         facts = derive(payment, arrived, clients)
         if random.random() < 0.7:
             waiting.append((arrived + MINUTE, facts))
-        kept = encode_stored(record(facts))
-        yield Entry(0, 1, Kind.PAYMENT, payment.id, arrived, arrived, kept, outcome)
+        stored_body = encode_stored(record(facts))
+        yield Entry(0, 1, Kind.PAYMENT, payment.id, arrived, arrived, stored_body, outcome)
 
 
 def updated(at: int, facts: Facts) -> Entry:
@@ -117,8 +117,8 @@ def updated(at: int, facts: Facts) -> Entry:
     assert isinstance(update, Update)
     payment = merge(facts.payment, update, at)
     assert isinstance(payment, Payment)
-    kept = encode_stored(record(amend(facts, payment)))
-    return Entry(0, 1, Kind.UPDATE, payment.id, at, facts.timestamp, kept)
+    stored_body = encode_stored(record(amend(facts, payment)))
+    return Entry(0, 1, Kind.UPDATE, payment.id, at, facts.timestamp, stored_body)
 
 
 def store(folder: Path, coming: Iterable[Entry]) -> None:

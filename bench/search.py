@@ -49,13 +49,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--payments", type=float, default=3e5)
     parser.add_argument("--folder", type=Path)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     spare_collector()
-    given = TemporaryDirectory(prefix="toll-search-") if asked.folder is None else None
-    with given or nullcontext(asked.folder) as name:
+    given = TemporaryDirectory(prefix="toll-search-") if options.folder is None else None
+    with given or nullcontext(options.folder) as name:
         folder = Path(name)
         if not (folder / INDEX_FILE).exists():
-            fill(folder, int(asked.payments), now())
+            fill(folder, int(options.payments), now())
         with open_index(folder, ACCOUNT) as index:
             payments, end = count_matches(index, read_filter([], now())), index.arrived(index.last)
         size = sum(path.stat().st_size for path in folder.glob("search.db*"))

@@ -34,15 +34,15 @@ class Server:
 def toll(folder: Path, *arguments: str) -> str:
     """Return the output of a command on the folder; raises if it fails."""
     command = [str(TOLL), *arguments, "--data", str(folder)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    return told.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return result.stdout
 
 
 def new_key(folder: Path, *scopes: str, account: str = ACCOUNT) -> str:
     """Return a key of a new account."""
     toll(folder, "accounts", "create", account)
-    asked = [part for scope in scopes for part in ("--scope", scope)]
-    return toll(folder, "keys", "create", "--account", account, *asked).strip()
+    options = [part for scope in scopes for part in ("--scope", scope)]
+    return toll(folder, "keys", "create", "--account", account, *options).strip()
 
 
 UNBOUNDED = ("--key-reports", "1000000", "--account-reports", "1000000")
@@ -120,10 +120,10 @@ def index_process(server: Server) -> int:
         time.sleep(0.05)
 
 
-def tell_index(index: int, told: signal.Signals) -> None:
+def tell_index(index: int, signal_number: signal.Signals) -> None:
     """Send a signal to the index process, and to the one that catches up for it, if it runs."""
     for process in (index, *children(index)):
-        os.kill(process, told)
+        os.kill(process, signal_number)
 
 
 @dataclass(frozen=True)

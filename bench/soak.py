@@ -36,17 +36,17 @@ SETTLING_S = 0.5
 
 
 class Part(NamedTuple):
-    """`answered` counts all requests so far, `asked` those besides the load in this part."""
+    """`answered` counts all requests so far, `other_requests` those besides the load in this part."""
 
     answered: int
     load: Measured
-    asked: int
+    other_requests: int
     held: Held
 
     @property
     def cpu_each(self) -> float:
         """µs of CPU per request, of either kind."""
-        return self.load.cpu / (self.load.requests + self.asked) * 1e6
+        return self.load.cpu / (self.load.requests + self.other_requests) * 1e6
 
 
 def main() -> None:
@@ -97,17 +97,17 @@ def soaked(server: Server, seconds: int) -> list[Part]:
             asking = [clients.submit(ask, server, seed, over) for seed in seeds]
             measured = load(server, seconds, pause_ms=pause)
             over.set()
-        asked = sum(each.result() for each in asking)
+        other_requests = sum(each.result() for each in asking)
         time.sleep(SETTLING_S)
         before = parts[-1].answered if parts else 0
-        answered = before + measured.requests + asked
-        parts.append(Part(answered, measured, asked, held(server.process.pid)))
+        answered = before + measured.requests + other_requests
+        parts.append(Part(answered, measured, other_requests, held(server.process.pid)))
     return parts
 
 
 def ask(server: Server, seed: int, over: Event) -> int:
     """Send everything other than accepted payments, repeatedly; return the number of requests."""
-    chance, asked = random.Random(seed), 0
+    chance, requests = random.Random(seed), 0
     address = urlsplit(server.url).netloc
     headers = {"authorization": f"Bearer {server.key}"}
     with closing(http.client.HTTPConnection(address, timeout=60)) as client:
@@ -115,9 +115,9 @@ def ask(server: Server, seed: int, over: Event) -> int:
         def answer(method: str, path: str, sent: bytes = b"", status: int = 200) -> bytes:
             client.request(method, path, sent, headers)
             found = client.getresponse()
-            told = found.read()
-            assert found.status == status, (found.status, told)
-            return told
+            content = found.read()
+            assert found.status == status, (found.status, content)
+            return content
 
         while not over.wait(PAUSE_S):
             sent = body(chance)
@@ -128,8 +128,8 @@ def ask(server: Server, seed: int, over: Event) -> int:
             answer("GET", "/v1/payments/none", status=404)
             answer("POST", "/v1/payments", sent[:-40], 422)
             answer("GET", "/health/ready")
-            asked += 7
-    return asked
+            requests += 7
+    return requests
 
 
 if __name__ == "__main__":

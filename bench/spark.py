@@ -23,12 +23,12 @@ from functools import partial
 from heapq import heapify, heapreplace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from time import process_time
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tollkeeper.bench.background import repeating
 from tollkeeper.bench.cluster import ON_LOOPBACK, spark_cluster
 from tollkeeper.bench.columns import CHANGED, NEW_WINDOW, fill, furnish, rule
 from tollkeeper.bench.servers import TICKS
@@ -63,7 +63,7 @@ def exported(folder: Path, payments: int, end: int) -> Path:
 
 def task_times(target: Path, text: str, share: int) -> list[list[float]]:
     """Return the processor seconds of each task, by stage, run here as Spark's workers do."""
-    asked = ColumnsAsked(target, "shop", rule(text), 0, LATE, {})
+    job = ColumnsAsked(target, "shop", rule(text), 0, LATE, {})
     stages: list[list[float]] = []
 
     def stage(tasks: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -73,23 +73,23 @@ def task_times(target: Path, text: str, share: int) -> list[list[float]]:
     with open_export(target, "shop", 0) as history:
         days = on_spark.exported_days(history)
         parts = 1 + sum(each.payments for each in history.progress.parts.values()) // share
-        read = stage(partial(on_spark.lacking_in_day, asked, day) for day in days)
+        read = stage(partial(on_spark.lacking_in_day, job, day) for day in days)
         lacking = sorted({place for found in read for place, _ in found})
         counted: defaultdict[int, list[bytes]] = defaultdict(list)
-        for windows in alike_windows(windows_asked(asked, lacking)):
+        for windows in alike_windows(windows_asked(job, lacking)):
             split = list(split_windows(windows, history, Path(), parts))
-            told: defaultdict[int, list[bytes]] = defaultdict(list)
+            parts_sent: defaultdict[int, list[bytes]] = defaultdict(list)
             for found in stage(partial(_all_happened, split, day) for day in days):
                 for place, sent in found:
-                    told[place].append(sent)
+                    parts_sent[place].append(sent)
             values = stage(
                 partial(on_spark.count_sent, split[place], pa.table({"sent": sent}))
-                for place, sent in told.items()
+                for place, sent in parts_sent.items()
             )
             for rows in values:
                 for row in rows.to_pylist():
                     counted[row["place"]].append(row["sent"])
-    stage(partial(on_spark.decide_day, asked, day, counted[day]) for day in days)
+    stage(partial(on_spark.decide_day, job, day, counted[day]) for day in days)
     return stages
 
 
@@ -118,41 +118,33 @@ def watched(workers: tuple[int, ...]) -> Iterator[dict[int, float]]:
     """Yield a dictionary that holds, at the end, the processor seconds of each worker and of the
     driver.
     """
-    ended = Event()
     spent = dict.fromkeys((*range(len(workers)), _DRIVER), 0.0)
     roots = {id_: number for number, id_ in enumerate(workers)} | {os.getpid(): _DRIVER}
     before, after = _used(roots), dict[tuple[int, str], tuple[int, float]]()
 
-    def look() -> None:
-        while not ended.wait(_LOOK_S):
-            after.update(_used(roots))
-
-    watch = Thread(target=look)
-    watch.start()
     try:
-        yield spent
+        with repeating(lambda: after.update(_used(roots)), _LOOK_S):
+            yield spent
     finally:
-        ended.set()
-        watch.join()
         for process, (root, used) in (after | _used(roots)).items():
             spent[root] += used - before.get(process, (root, 0.0))[1]
 
 
 def _used(roots: Mapping[int, int]) -> dict[tuple[int, str], tuple[int, float]]:
     """For each process below the roots, by id and start, return the nearest root and its seconds."""
-    told = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(") ")[2].split()
         except OSError:
             continue
         seconds = (int(fields[11]) + int(fields[12])) / TICKS
-        told[int(path.parent.name)] = (int(fields[1]), fields[19], seconds)
+        processes[int(path.parent.name)] = (int(fields[1]), fields[19], seconds)
     found = {}
-    for id_, (_, began, seconds) in told.items():
+    for id_, (_, began, seconds) in processes.items():
         above = id_
-        while above not in roots and above in told:
-            above = told[above][0]
+        while above not in roots and above in processes:
+            above = processes[above][0]
         if above in roots:
             found[id_, began] = (roots[above], seconds)
     return found

@@ -128,9 +128,9 @@ def serve_sampled(folder: str, port: int, notes: str) -> None:
 
 def write(file: Path, text: bytes) -> None:
     """Write atomically, so that the file exists only when complete."""
-    beside = file.with_suffix(".part")
-    beside.write_bytes(text)
-    beside.rename(file)
+    part = file.with_suffix(".part")
+    part.write_bytes(text)
+    part.rename(file)
 
 
 def main() -> None:

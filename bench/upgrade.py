@@ -143,8 +143,8 @@ def made_account(folder: Path, environment: dict[str, str], name: str) -> str:
     scopes = [part for scope in SCOPES for part in ("--scope", scope)]
     for arguments in (("accounts", "create", name), ("keys", "create", "--account", name, *scopes)):
         command = [str(TOLL), *arguments, "--data", str(folder)]
-        told = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return told.stdout.decode().strip()
+        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return result.stdout.decode().strip()
 
 
 def wait_until_whole(url: str) -> None:
@@ -176,12 +176,12 @@ def main() -> None:
 
 
 def show_found(operations: Sequence[Operation], findings: Findings) -> None:
-    told = [attempt.status for each in operations for attempt in each.attempts]
+    statuses = [attempt.status for each in operations for attempt in each.attempts]
     rows = [
         *sorted(findings.counts.items()),
-        ("attempts that were answered 503", told.count(503)),
-        ("attempts that were answered 502", told.count(502)),
-        ("attempts without an answer", told.count(NO_ANSWER)),
+        ("attempts that were answered 503", statuses.count(503)),
+        ("attempts that were answered 502", statuses.count(502)),
+        ("attempts without an answer", statuses.count(NO_ANSWER)),
         ("longest wait until an operation was done, s", f"{longest_wait(operations):.1f}"),
     ]
     show(f"{NODES} nodes, upgraded and back", ("what was asked and told", "number"), rows)

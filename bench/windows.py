@@ -392,7 +392,7 @@ async def ages(most: int) -> None:
     read = Window(plan.digest, "age", None, None)
     with TemporaryDirectory() as folder:
         async with open_seen_times(Path(folder), 0) as store:
-            for kept, made in (
+            for place, made in (
                 ("memory", Windows()),
                 ("disk", Windows(seen_times=store.open)),
             ):
@@ -406,10 +406,10 @@ async def ages(most: int) -> None:
                 await sealed(made, fill)
                 store.go_live(1, fill.series, fill.up_to)
                 costs = []
-                for asked in (new, *again):
-                    costs.append(await timed(made, asked, [(plan, read, by)]))
+                for records_read in (new, *again):
+                    costs.append(await timed(made, records_read, [(plan, read, by)]))
                     await store.write(_written)
-                rows.append([kept, took * 1e6, *(cost * 1e6 for cost in costs)])
+                rows.append([place, took * 1e6, *(cost * 1e6 for cost in costs)])
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
     show(
         f"Ages: {most:,} payments, each with a key of its own, then 20,000 that read `age`;"

@@ -44,8 +44,8 @@ def explain(world: World, journal: Sequence[Line], findings: Findings, random: R
     """
     payments = {each.id: each for each in journal if each.kind == 1}
     paid = [each for each in world.operations if each.kind == "payment"]
-    asked = [each for each in paid if each.subject in payments]
-    for operation in random.sample(asked, min(EXPLAINED, len(asked))):
+    operations = [each for each in paid if each.subject in payments]
+    for operation in random.sample(operations, min(EXPLAINED, len(operations))):
         url = random.choice(world.urls)
         headers = {"authorization": f"Bearer {world.keys[operation.account]}"}
         path = f"{url}/v1/payments/{operation.subject}/explanation"
@@ -58,16 +58,16 @@ def explain(world: World, journal: Sequence[Line], findings: Findings, random: R
             findings.add("answers that are untrue", f"explanation: {answer.status_code}")
             continue
         findings.counts["explained"] += 1
-        told = answer.json()["explanation"]
-        values = [each["value"] for each in told["rule"]["histories"]]
+        explanation = answer.json()["explanation"]
+        values = [each["value"] for each in explanation["rule"]["histories"]]
         line = payments[operation.subject]
-        kept = line.outcome["reads"][-len(READS) :]
+        reads = line.outcome["reads"][-len(READS) :]
         # Too little data of an erased person is left to repeat a decision.
         is_erased = "user" not in line.body["payment"]
-        if not (told["repeated"] or is_erased) or [shown(each) for each in values] != values_of(
-            kept
-        ):
-            words = f"explanation of {operation.subject}: {values}, {kept} is kept"
+        if not (explanation["repeated"] or is_erased) or [
+            shown(each) for each in values
+        ] != values_of(reads):
+            words = f"explanation of {operation.subject}: {values}, {reads} is kept"
             findings.add("answers that are untrue", words)
 
 
@@ -75,10 +75,10 @@ def shown(value: str) -> float:
     return round(float(value), 2)
 
 
-def values_of(kept: Sequence[Any]) -> list[float]:
+def values_of(stored_values: Sequence[Any]) -> list[float]:
     """Return a decision's values, amounts converted from hundredths."""
     amounts = ("spent", "high")
     return [
         each / 100 if name in amounts else float(each)
-        for name, each in zip(READS, kept, strict=True)
+        for name, each in zip(READS, stored_values, strict=True)
     ]

@@ -249,7 +249,7 @@ def _cut_off(operations: Iterable[Operation]) -> set[str]:
     return {
         each.subject
         for each in operations
-        if each.kind == "erase" and not all(_is_success(each, told) for told in each.attempts)
+        if each.kind == "erase" and not all(_is_success(each, attempt) for attempt in each.attempts)
     }
 
 
@@ -421,8 +421,8 @@ def _check_operation(findings: Findings, operation: Operation, index: _Index) ->
     words = f"{operation.kind} of {operation.account}: {operation.subject}"
     for attempt in operation.attempts:
         if not _may_be_told(operation, attempt):
-            told = f"{words}: node {attempt.node} answered {attempt.status} {attempt.answer}"
-            findings.add("answers that are untrue", told)
+            message = f"{words}: node {attempt.node} answered {attempt.status} {attempt.answer}"
+            findings.add("answers that are untrue", message)
     if operation.kind == "look":
         _check_look(findings, operation, acknowledged, words)
         return
@@ -462,10 +462,15 @@ def _check_answers(
     line = index.payments.get(operation.subject)
     if line is None:
         return
-    told, kept = first["payment"]["analyses"]["rule"], line.outcome["rule"]
-    condition = told["condition"] and told["condition"]["id"]
-    if (told["version"], condition) != (kept["version"], kept.get("condition")):
-        findings.add("answers that are untrue", f"{words}: {told} was told, {kept} is kept")
+    answered_rule, stored_rule = first["payment"]["analyses"]["rule"], line.outcome["rule"]
+    condition = answered_rule["condition"] and answered_rule["condition"]["id"]
+    if (answered_rule["version"], condition) != (
+        stored_rule["version"],
+        stored_rule.get("condition"),
+    ):
+        findings.add(
+            "answers that are untrue", f"{words}: {answered_rule} was told, {stored_rule} is kept"
+        )
 
 
 def _check_look(
@@ -476,8 +481,8 @@ def _check_look(
     expected = operation.sent["status"]
     for each in answered:
         if expected is not None and each.answer["payment"]["status"] != expected:
-            told = f"{words}: node {each.node} showed {each.answer['payment']['status']}"
-            findings.add("answers that are untrue", f"{told}, not {expected}")
+            message = f"{words}: node {each.node} showed {each.answer['payment']['status']}"
+            findings.add("answers that are untrue", f"{message}, not {expected}")
 
 
 def _is_success(operation: Operation, attempt: Attempt) -> bool:
@@ -569,8 +574,8 @@ def _check_notices(findings: Findings, notices: Sequence[Notice], lines: Sequenc
         ("notices that never came", owed - sent),
         ("notices of nothing", sent - owed),
     ):
-        for (told, subject), times in found.items():
-            findings.add(kind, f"{told} of {subject}, {times} times")
+        for (notice, subject), times in found.items():
+            findings.add(kind, f"{notice} of {subject}, {times} times")
 
 
 def _digest(person: str) -> str:

@@ -107,8 +107,8 @@ class Client:
     def _insist(self, method: str, path: str, content: str) -> None:
         """Retry until it is done: a new node may still hand a shard over."""
         deadline = time.monotonic() + _PATIENCE_S
-        while not 200 <= (told := self._attempt(method, path, content, {})).status < 300:
-            assert time.monotonic() < deadline, told
+        while not 200 <= (attempt := self._attempt(method, path, content, {})).status < 300:
+            assert time.monotonic() < deadline, attempt
             time.sleep(_PAUSE_S)
 
     def _pay(self) -> tuple[str, str] | None:
@@ -148,20 +148,20 @@ class Client:
             return
         (id_, status), is_certain = paid, True
         for _ in range(self._random.randrange(1, 3)):
-            mark, told = self._new("u"), self._random.choice(("failed", "declined", "blocked"))
+            mark, final = self._new("u"), self._random.choice(("failed", "declined", "blocked"))
             attempt = {
                 "id": mark,
                 "status": "declined",
                 "connector": {"id": "acquirer", "response_code": "05"},
             }
-            body = {"payment": {"status": told, "transactions": [attempt]}}
+            body = {"payment": {"status": final, "transactions": [attempt]}}
             path = f"/v1/payments/{id_}"
             updated = self._do("update", id_, {"mark": mark}, "PATCH", path, body)
             if not _is_done(updated):
                 return
             # A node may still execute an unanswered request after the next one was sent.
             is_certain = is_certain and all(_is_certain(each) for each in updated.attempts)
-            status = told
+            status = final
         self._look(id_, status if is_certain else None)
 
     def _pay_and_label(self) -> None:
@@ -243,11 +243,11 @@ class Client:
         begun = time.monotonic() - self._world.begun
         try:
             answer = self._http[node].request(method, path, content=content, headers=headers)
-            status, told = answer.status_code, answer.json()
+            status, answered = answer.status_code, answer.json()
         except (httpx.TransportError, json.JSONDecodeError) as error:
-            status, told = NO_ANSWER, type(error).__name__
+            status, answered = NO_ANSWER, type(error).__name__
         ended = time.monotonic() - self._world.begun
-        return Attempt(node, round(begun, 3), round(ended, 3), status, told)
+        return Attempt(node, round(begun, 3), round(ended, 3), status, answered)
 
     def _new(self, letter: str) -> str:
         self._count += 1

@@ -82,13 +82,13 @@ def write(folder: Path, history: History) -> None:
 
 def read(folder: Path) -> History:
     """Read a stored history."""
-    told, lines, notices = (
+    operations, lines, notices = (
         [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
         for name in History._fields
     )
     operations = [
         Operation(**{**each, "attempts": tuple(Attempt(**one) for one in each["attempts"])})
-        for each in told
+        for each in operations
     ]
     return History(
         operations, [Line(**each) for each in lines], [Notice(**each) for each in notices]

@@ -113,9 +113,9 @@ class ManagedPair(Pair):
 
     def switch(self) -> None:
         """Have Patroni switch primary and standby in an orderly way."""
-        asked = {"leader": self.primary, "candidate": self.standby}
+        request = {"leader": self.primary, "candidate": self.standby}
         with suppress(httpx.TransportError):
-            httpx.post(f"{self._rest(self.primary)}/switchover", json=asked, timeout=60)
+            httpx.post(f"{self._rest(self.primary)}/switchover", json=request, timeout=60)
 
     @contextmanager
     def connected(self, database: str = "toll") -> Iterator[psycopg.Connection[tuple[object, ...]]]:
@@ -142,8 +142,8 @@ class ManagedPair(Pair):
     def _state(self, machine: str) -> dict[str, Any]:
         """Return Patroni's status of its server; empty if it doesn't answer."""
         with suppress(httpx.TransportError, ValueError):
-            told: dict[str, Any] = httpx.get(f"{self._rest(machine)}/patroni", timeout=2).json()
-            return told
+            status: dict[str, Any] = httpx.get(f"{self._rest(machine)}/patroni", timeout=2).json()
+            return status
         return {}
 
     def _until(self, holds: Callable[[], object]) -> None:

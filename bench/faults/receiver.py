@@ -30,10 +30,10 @@ def receiver(port: int) -> Iterator[list[Notice]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            told = msgspec.json.decode(self.rfile.read(int(self.headers["content-length"])))
-            what, name = _NAMED_BY[told["kind"]]
-            subject, delivery = str(told[what][name]), self.headers["toll-delivery"]
-            taken.append(Notice(self.path.strip("/"), told["kind"], subject, delivery))
+            notice = msgspec.json.decode(self.rfile.read(int(self.headers["content-length"])))
+            what, name = _NAMED_BY[notice["kind"]]
+            subject, delivery = str(notice[what][name]), self.headers["toll-delivery"]
+            taken.append(Notice(self.path.strip("/"), notice["kind"], subject, delivery))
             self.send_response(200)
             self.send_header("content-length", "0")
             self.end_headers()

@@ -102,7 +102,7 @@ def probed_traffic(
             yield TrafficItem(when, {"payment": creation(attempt, start)}, True, rung)
             stopped = was_stopped()
             attacker.learn(stopped)
-            if attempt.told and not stopped:
+            if attempt.is_reported and not stopped:
                 heappush(due, (attempt.answered, order, attacker, attempt))
             if attacker.tried < _PLAN.attempts:
                 heappush(due, (attempt.at + attacker.gap(), order + 1, attacker, None))

@@ -65,7 +65,7 @@ class HardShop:
     that list.
 
     `guests` is the share of buyers without an account, `orders` that of payments with an order id,
-    `told` that of outcomes that are reported. `codes` is the index in `CODE_STYLES`.
+    `reported` that of outcomes that are reported. `codes` is the index in `CODE_STYLES`.
     """
 
     merchant: SimulatedMerchant
@@ -73,7 +73,7 @@ class HardShop:
     prices: tuple[float, ...]
     guests: float
     orders: float
-    told: float
+    reported: float
     connector: str
     codes: int
 
@@ -233,7 +233,7 @@ def pay(
         order=order if sends_order else None,
         type="verify" if verifies else "purchase",
         connector=of.connector,
-        told=chance.random() < of.told,
+        is_reported=chance.random() < of.reported,
     )
 
 
@@ -268,7 +268,7 @@ def _shop(chance: Random, number: int, where: str, connectors: list[str]) -> Har
         prices=tuple(max(1.0, each) for each in prices[: chance.randint(2, 12)]) if fixed else (),
         guests=chance.choice((0.0, 0.2, 0.5, 1.0)),
         orders=chance.choice((0.0, 0.9, 1.0, 1.0)),
-        told=chance.choice((0.8, 0.95, 1.0)),
+        reported=chance.choice((0.8, 0.95, 1.0)),
         connector=chance.choice(connectors),
         codes=chance.choices((0, 1, 2), (45, 40, 15))[0],
     )

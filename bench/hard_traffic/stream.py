@@ -92,7 +92,7 @@ def hard_traffic(seed: int, start: datetime, plan: HardPlan) -> Iterator[Traffic
         *_draw_attempts(f"{of}/everyday", drawn, CROWD, everyday, round((1 - crowded) * people)),
     ]
     happened = [(each.at, 0, each, kind) for each, kind in made]
-    happened += [(each.answered, 1, each, kind) for each, kind in made if each.told]
+    happened += [(each.answered, 1, each, kind) for each, kind in made if each.is_reported]
     happened.sort(key=itemgetter(0))
     for at, step, attempt, kind in happened:
         body = {"payment": creation(attempt, start)}

@@ -18,10 +18,10 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24)
     parser.add_argument("--scale", type=float, default=1, help="so many times the actors of a day")
     parser.add_argument("--start", type=datetime.fromisoformat, default="2025-06-02T00:00:00Z")
-    asked = parser.parse_args()
-    start = asked.start if asked.start.tzinfo else asked.start.replace(tzinfo=UTC)
-    plan = replace(ONE_DAY, hours=asked.hours).scaled(asked.scale)
-    for line in label_items(traffic(asked.seed, start, plan), start):
+    options = parser.parse_args()
+    start = options.start if options.start.tzinfo else options.start.replace(tzinfo=UTC)
+    plan = replace(ONE_DAY, hours=options.hours).scaled(options.scale)
+    for line in label_items(traffic(options.seed, start, plan), start):
         print(json.dumps(line))
 
 

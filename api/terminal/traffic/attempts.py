@@ -40,7 +40,7 @@ class TrafficSpan:
 class Attempt:
     """`at` and `answered` are seconds from the start, `code` the connector's response code.
 
-    `told` says whether the shop reports the outcome.
+    `is_reported` says whether the shop reports the outcome.
     """
 
     at: float
@@ -58,7 +58,7 @@ class Attempt:
     approved: bool = True
     type: str = "purchase"
     connector: str = "acquirer-1"
-    told: bool = True
+    is_reported: bool = True
 
 
 def waking_moment(chance: Random, span: TrafficSpan, hours: int) -> float:

@@ -19,14 +19,14 @@ class Html(str):
 
 def element(tag: str, *children: str, **attributes: str | None) -> Html:
     """An element; an attribute that is a word of Python's ends in `_`, one that is None is left out."""
-    said = "".join(
+    written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
     if tag in _VOID:
-        return Html(f"<{tag}{said}>")
-    return Html(f"<{tag}{said}>{join_html(*children)}</{tag}>")
+        return Html(f"<{tag}{written}>")
+    return Html(f"<{tag}{written}>{join_html(*children)}</{tag}>")
 
 
 def join_html(*children: str) -> Html:

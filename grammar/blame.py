@@ -241,8 +241,8 @@ def _number(place: Place) -> Diagnostic | None:
         return None
     plain = written.replace("_", "").replace(",", "")
     plain = f"0{plain}" if plain.startswith(".") else plain.removesuffix(".")
-    instead = plain if _NUMBER.fullmatch(plain) else None
-    return syntax_errors.bad_number(Span(start, start + len(written)), written, instead)
+    correction = plain if _NUMBER.fullmatch(plain) else None
+    return syntax_errors.bad_number(Span(start, start + len(written)), written, correction)
 
 
 def _letters(place: Place) -> Diagnostic | None:
@@ -281,13 +281,13 @@ def _operators(place: Place) -> Diagnostic | None:
 
 
 def _foreign_operator(place: Place, span: Span, found: str) -> Diagnostic:
-    instead = _FOREIGN_OPERATORS[found]
-    written = instead
-    if instead is not None and instead.isalpha():
+    correction = _FOREIGN_OPERATORS[found]
+    written = correction
+    if correction is not None and correction.isalpha():
         before, after = place.text[span.start - 1 : span.start], place.text[span.end : span.end + 1]
-        written = f"{' ' * before.isalnum()}{instead}{' ' * (after.isalnum() or after == '(')}"
+        written = f"{' ' * before.isalnum()}{correction}{' ' * (after.isalnum() or after == '(')}"
     return syntax_errors.unknown_operator(
-        span, found, instead, written, is_same=found not in _NOT_QUITE
+        span, found, correction, written, is_same=found not in _NOT_QUITE
     )
 
 

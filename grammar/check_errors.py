@@ -203,13 +203,13 @@ def collection_alone(span: Span, name: str) -> Diagnostic:
 
 
 def compared_collection(span: Span, name: str, comparison: str) -> Diagnostic:
-    instead = f"any({name} where {comparison})"
+    correction = f"any({name} where {comparison})"
     return _error(
         "not-a-value",
         span,
         f"a payment has several {name}",
-        f"write `{instead}`",
-        replacing(span, instead),
+        f"write `{correction}`",
+        replacing(span, correction),
     )
 
 
@@ -807,8 +807,8 @@ def table_as_list(span: Span, name: str) -> Diagnostic:
     )
 
 
-def other_list_type(span: Span, name: str, there: str) -> Diagnostic:
-    return _error("list-clash", span, f"the account's `@{name}` is a list of {there}")
+def other_list_type(span: Span, name: str, existing_type: str) -> Diagnostic:
+    return _error("list-clash", span, f"the account's `@{name}` is a list of {existing_type}")
 
 
 def other_columns(span: Span, name: str) -> Diagnostic:
@@ -952,13 +952,13 @@ def expects_action(span: Span, kind: str) -> Diagnostic:
 
 
 def condition_alone(span: Span, name: str, action: str) -> Diagnostic:
-    instead = f"{action} by {name}"
+    correction = f"{action} by {name}"
     return _error(
         "expect-form",
         span,
         f"{_quote(name)} is a condition, not an action",
-        f"write `expect {instead}`",
-        replacing(span, instead),
+        f"write `expect {correction}`",
+        replacing(span, correction),
     )
 
 

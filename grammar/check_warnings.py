@@ -98,13 +98,13 @@ def too_many_decimals(span: Span, decimals: int, value: str) -> Diagnostic:
     return _warning("never-true", span, f"`{value}` {most}, so this is never true")
 
 
-def between_downwards(span: Span, instead: str) -> Diagnostic:
+def between_downwards(span: Span, correction: str) -> Diagnostic:
     return _warning(
         "never-true",
         span,
         "`between` goes upwards, so this is never true",
-        f"write `{instead}`",
-        replacing(span, instead),
+        f"write `{correction}`",
+        replacing(span, correction),
     )
 
 
@@ -230,12 +230,12 @@ def never_given(span: Span, function: str, meant: str) -> Diagnostic:
     )
 
 
-def absent(span: Span, gone: str, read: str) -> Diagnostic:
-    also = "" if gone == read else f"`{read}` is too and "
+def absent(span: Span, missing_path: str, read: str) -> Diagnostic:
+    also = "" if missing_path == read else f"`{read}` is too and "
     return _warning(
         "reads-missing",
         span,
-        f"`{gone}` is missing here, so {also}this is never true",
+        f"`{missing_path}` is missing here, so {also}this is never true",
         "did you mean `is present`, or `or`?",
     )
 

@@ -105,13 +105,13 @@ def format_file(text: str) -> str:
     page = LayoutPage(WIDTH)
     last = ""
     for clause in clauses:
-        apart = bool(last) and not _SET_APART.isdisjoint({clause.item, last})
+        is_set_apart = bool(last) and not _SET_APART.isdisjoint({clause.item, last})
         for number, comment in enumerate(clause.above):
-            if clause.begins_item and (comment.after_blank or (apart and number == 0)):
+            if clause.begins_item and (comment.after_blank or (is_set_apart and number == 0)):
                 page.blank()
             page.write(Remark(comment.text, own_line=True), clause.indent)
         if clause.begins_item:
-            if clause.marks[0].after_blank or (apart and not clause.above):
+            if clause.marks[0].after_blank or (is_set_apart and not clause.above):
                 page.blank()
             last = clause.item if clause.indent else ""
         page.write(_laid_out(clause), clause.indent)

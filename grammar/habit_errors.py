@@ -41,7 +41,7 @@ def foreign_contains(span: Span, found: str) -> Diagnostic:
 def foreign_like(span: Span, pattern: str) -> Diagnostic:
     inner = pattern.strip("%")
     plain = not set(inner) & {"%", "_"} and inner
-    instead = {
+    correction = {
         (False, True): f'starts with "{inner}"',
         (True, False): f'ends with "{inner}"',
         (True, True): f'contains "{inner}"',
@@ -51,8 +51,8 @@ def foreign_like(span: Span, pattern: str) -> Diagnostic:
         "foreign-word",
         span,
         "there is no `like` in this language",
-        f"write `{instead}`" if plain else "write `matches /…/`, as in `matches /^x.*y$/`",
-        *([replacing(span, instead)] if plain else []),
+        f"write `{correction}`" if plain else "write `matches /…/`, as in `matches /^x.*y$/`",
+        *([replacing(span, correction)] if plain else []),
     )
 
 
@@ -67,25 +67,25 @@ def quoted_action(span: Span, action: str) -> Diagnostic:
 
 
 def decimal_comma(span: Span, found: str) -> Diagnostic:
-    instead = found.replace(",", ".")
+    correction = found.replace(",", ".")
     return _error(
         "bad-number",
         span,
         "decimals have a point, and thousands no mark at all",
-        f"write `{instead}` or `{found.replace(',', '')}`",
-        replacing(span, instead),
+        f"write `{correction}` or `{found.replace(',', '')}`",
+        replacing(span, correction),
         replacing(span, found.replace(",", "")),
     )
 
 
 def percentage(span: Span, number: str) -> Diagnostic:
-    instead = f"{Decimal(number).scaleb(-2).normalize():f}"
+    correction = f"{Decimal(number).scaleb(-2).normalize():f}"
     return _error(
         "unknown-operator",
         span,
         "there are no percentages",
-        f"write `{instead}`",
-        replacing(span, instead),
+        f"write `{correction}`",
+        replacing(span, correction),
     )
 
 
@@ -103,13 +103,13 @@ def amount_with_currency(span: Span, currency: str, end: int) -> Diagnostic:
     )
 
 
-def foreign_unit(span: Span, found: str, instead: str) -> Diagnostic:
+def foreign_unit(span: Span, found: str, correction: str) -> Diagnostic:
     return _error(
         "bad-number",
         span,
         f"`{found}` isn't a length of time here",
-        f"write `{instead}`; the units are `ms`, `s`, `m`, `h` and `d`",
-        replacing(span, instead, safe=True),
+        f"write `{correction}`; the units are `ms`, `s`, `m`, `h` and `d`",
+        replacing(span, correction, safe=True),
     )
 
 
@@ -123,13 +123,13 @@ def round_list(span: Span, inside: str) -> Diagnostic:
     )
 
 
-def given_again(span: Span, instead: str) -> Diagnostic:
+def given_again(span: Span, correction: str) -> Diagnostic:
     return _error(
         "unexpected",
         span,
         "a file and values are given apart",
-        "write `given` again" if instead else "take the comma out",
-        Fix("give them apart", (Edit(span, instead),), safe=True),
+        "write `given` again" if correction else "take the comma out",
+        Fix("give them apart", (Edit(span, correction),), safe=True),
     )
 
 

@@ -64,8 +64,8 @@ class ParseTable:
 def parse_table() -> ParseTable:
     """Return the stored table; if the grammar has changed since, make it again."""
     grammar = files(__package__).joinpath(GRAMMAR).read_text("utf-8")
-    kept = _kept_table()
-    return kept if kept.made_from == _digest(grammar) else make_table(grammar)
+    stored = _kept_table()
+    return stored if stored.made_from == _digest(grammar) else make_table(grammar)
 
 
 def make_table(grammar: str) -> ParseTable:
@@ -125,13 +125,13 @@ def _digest(grammar: str) -> str:
 
 
 def _kept_table() -> ParseTable:
-    kept = json.loads(files(__package__).joinpath(_KEPT).read_text("utf-8"))
-    kept["productions"] = [
+    stored = json.loads(files(__package__).joinpath(_KEPT).read_text("utf-8"))
+    stored["productions"] = [
         Production(origin, size, name, tuple(spread))
-        for origin, size, name, spread in kept["productions"]
+        for origin, size, name, spread in stored["productions"]
     ]
-    kept["terminals"] = [Terminal(*each) for each in kept["terminals"]]
-    return ParseTable(**kept)
+    stored["terminals"] = [Terminal(*each) for each in stored["terminals"]]
+    return ParseTable(**stored)
 
 
 def _keep(table: ParseTable) -> None:

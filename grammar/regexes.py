@@ -62,6 +62,6 @@ def regex_test(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
 
 
 def _words(problem: Exception) -> str:
-    said = problem.args[0] if problem.args else ""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    message = problem.args[0] if problem.args else ""
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     return text or "not a regular expression"

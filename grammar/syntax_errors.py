@@ -134,13 +134,13 @@ def too_many_errors(span: Span, most: int) -> Diagnostic:
 
 
 def missing_declaration(span: Span, found: str) -> Diagnostic:
-    near = get_close_matches(found, ["rule", "scorecard", "event", "definitions"], 1)
+    matches = get_close_matches(found, ["rule", "scorecard", "event", "definitions"], 1)
     return _error(
         "missing-declaration",
         span,
         "a file begins with `rule`, `scorecard`, `event` or `definitions` and a name",
-        f"did you mean `{near[0]}`?" if near else "for example `rule checkout`",
-        *(replacing(span, word) for word in near),
+        f"did you mean `{matches[0]}`?" if matches else "for example `rule checkout`",
+        *(replacing(span, word) for word in matches),
     )
 
 
@@ -173,14 +173,14 @@ def after_otherwise(span: Span, item: str) -> Diagnostic:
 
 
 def unknown_item(span: Span, found: str, items: list[str]) -> Diagnostic:
-    near = get_close_matches(found, items, 1)
+    matches = get_close_matches(found, items, 1)
     listed = ", ".join(f"`{item}`" for item in items)
     return _error(
         "unknown-item",
         span,
         f"{_quote(found)} begins nothing that this file can hold",
-        f"did you mean `{near[0]}`?" if near else f"what can follow here: {listed}",
-        *(replacing(span, word) for word in near),
+        f"did you mean `{matches[0]}`?" if matches else f"what can follow here: {listed}",
+        *(replacing(span, word) for word in matches),
     )
 
 
@@ -221,13 +221,13 @@ def missing_then(span: Span) -> Diagnostic:
 def unknown_action(span: Span, found: str, actions: list[str]) -> Diagnostic:
     listed = ", ".join(f"`{action}`" for action in actions[:-1]) + f" or `{actions[-1]}`"
     meant = _ACTIONS_MEANT.get(found.lower())
-    near = [meant] if meant else get_close_matches(found.lower(), actions, 1)
+    matches = [meant] if meant else get_close_matches(found.lower(), actions, 1)
     return _error(
         "unknown-action",
         span,
         f"the action is {listed}" if not found else f"{_quote(found)} isn't {listed}",
-        f"did you mean `{near[0]}`?" if near else None,
-        *(replacing(span, word) for word in near),
+        f"did you mean `{matches[0]}`?" if matches else None,
+        *(replacing(span, word) for word in matches),
     )
 
 
@@ -403,14 +403,14 @@ def double_equals(span: Span, keyword: str) -> Diagnostic:
 
 
 def unknown_operator(
-    span: Span, found: str, instead: str | None, written: str | None, *, is_same: bool
+    span: Span, found: str, correction: str | None, written: str | None, *, is_same: bool
 ) -> Diagnostic:
     """`written` is `instead` with the spaces that it needs."""
     return _error(
         "unknown-operator",
         span,
         f"there is no operator {_quote(found)}",
-        f"write `{instead}`" if instead else None,
+        f"write `{correction}`" if correction else None,
         *([replacing(span, written, safe=is_same)] if written else []),
     )
 
@@ -467,8 +467,8 @@ def reserved_word(span: Span, found: str) -> Diagnostic:
     )
 
 
-def foreign_word(span: Span, found: str, instead: str) -> Diagnostic:
-    return _error("foreign-word", span, f"there is no `{found}` in this language", instead)
+def foreign_word(span: Span, found: str, correction: str) -> Diagnostic:
+    return _error("foreign-word", span, f"there is no `{found}` in this language", correction)
 
 
 def wrong_quotes(span: Span, found: str, inside: str | None) -> Diagnostic:
@@ -502,13 +502,13 @@ def bad_escape(span: Span, found: str) -> Diagnostic:
     )
 
 
-def bad_number(span: Span, found: str, instead: str | None) -> Diagnostic:
+def bad_number(span: Span, found: str, correction: str | None) -> Diagnostic:
     return _error(
         "bad-number",
         span,
         f"{_quote(found)} isn't a number or a length of time",
-        f"write `{instead}`" if instead else "for example `1000`, `0.5` or `24h`",
-        *([replacing(span, instead)] if instead else []),
+        f"write `{correction}`" if correction else "for example `1000`, `0.5` or `24h`",
+        *([replacing(span, correction)] if correction else []),
     )
 
 
@@ -538,11 +538,11 @@ def odd_character(span: Span, found: str) -> Diagnostic:
 
 
 def unexpected(span: Span, found: str, words: list[str]) -> Diagnostic:
-    near = get_close_matches(found, words, 1)
+    matches = get_close_matches(found, words, 1)
     return _error(
         "unexpected",
         span,
         f"{_quote(found)} can't stand here" if found else "the file ends too early",
-        f"did you mean `{near[0]}`?" if near else None,
-        *(replacing(span, word) for word in near),
+        f"did you mean `{matches[0]}`?" if matches else None,
+        *(replacing(span, word) for word in matches),
     )

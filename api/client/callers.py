@@ -178,5 +178,5 @@ def _headers(key: str) -> dict[str, str]:
 
 
 def _unanswered_error(call: ClientCall[Any], answer: httpx.Response | None) -> UnansweredError:
-    told = "no answer" if answer is None else f"the answer {answer.status_code}"
-    return UnansweredError(f"{call.method} {call.path}: {told}")
+    reason = "no answer" if answer is None else f"the answer {answer.status_code}"
+    return UnansweredError(f"{call.method} {call.path}: {reason}")

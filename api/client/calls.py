@@ -109,5 +109,5 @@ def pause_before_next(
         return None
     longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)
     pause: float = longest * random.uniform(0.5, 1)  # noqa: S311 - it spreads requests, and guards nothing
-    told: str = "" if answer is None else answer.headers.get("retry-after", "")
-    return max(pause, float(told)) if told.isdigit() else pause
+    retry_after: str = "" if answer is None else answer.headers.get("retry-after", "")
+    return max(pause, float(retry_after)) if retry_after.isdigit() else pause

@@ -41,5 +41,5 @@ def read_webhook(
     marks = [value for name, _, value in parts if name == "v1"]
     if not any(hmac.compare_digest(a.encode(), b.encode()) for a in marks for b in wanted):
         raise SignatureError("no secret of ours made the signature")
-    said: dict[str, Any] = msgspec.json.decode(body)
-    return said
+    notice: dict[str, Any] = msgspec.json.decode(body)
+    return notice

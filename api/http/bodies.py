@@ -72,8 +72,8 @@ async def read_json_bytes(request: Exchange) -> bytes:
     Raises as `read_body`, and `Problem` 415 and 422.
     """
     known = request.known
-    said = known.head.headers.get(b"content-type")
-    if said and said != JSON and not _JSON.fullmatch(_media_type(said)):
+    content_type = known.head.headers.get(b"content-type")
+    if content_type and content_type != JSON and not _JSON.fullmatch(_media_type(content_type)):
         raise unsupported("content-type", "send the body as `application/json`")
     body = await read_body(request, known.service.settings.body_bytes)
     if may_repeat_members(body) and (found := repeated_members(body)):
@@ -83,8 +83,8 @@ async def read_json_bytes(request: Exchange) -> bytes:
 
 async def read_text(request: Exchange) -> bytes:
     """Read the text of a rule file; its syntax isn't checked here. Raises as `read_json_bytes`."""
-    said = header(request.scope, b"content-type")
-    if said and not _TEXT.fullmatch(_media_type(said)):
+    content_type = header(request.scope, b"content-type")
+    if content_type and not _TEXT.fullmatch(_media_type(content_type)):
         raise unsupported("content-type", "send the text as `text/plain`")
     return await read_body(request, _MAX_TEXT)
 
@@ -124,9 +124,9 @@ async def read_body(request: Exchange, limit: int) -> bytes:
         chunks.append(chunk)
 
 
-def _media_type(said: bytes) -> bytes:
+def _media_type(content_type: bytes) -> bytes:
     """Return the media type without its parameters."""
-    return said.partition(b";")[0].strip().lower()
+    return content_type.partition(b";")[0].strip().lower()
 
 
 def admit(engine: Engine) -> None:

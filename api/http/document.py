@@ -133,10 +133,10 @@ def _complete(described: Json, operation: Operation, types: dict[str, Any]) -> N
         ]
     answers = {}
     for status, answer in operation.answers.items():
-        said = described["responses"][str(status)]
-        for content in said["content"].values():
+        response = described["responses"][str(status)]
+        for content in response["content"].values():
             _add_examples(content, answer.examples)
-        answers[str(status)] = {"description": answer.doc, "content": said["content"]}
+        answers[str(status)] = {"description": answer.doc, "content": response["content"]}
     for status in statuses(operation):
         answers[str(status)] = {"$ref": _RESPONSES + STATUSES[status].name}
     if operation.errors:
@@ -217,10 +217,10 @@ def _error_answer(status: int) -> Json:
     each = STATUSES[status]
     content: Json = {"schema": {"$ref": _SCHEMAS + ErrorBody.__name__}}
     _add_examples(content, {"example": each.example})
-    said: Json = {"description": each.doc, "content": {JSON: content}}
+    response: Json = {"description": each.doc, "content": {JSON: content}}
     if status in ERROR_HEADERS:
-        said["headers"] = ERROR_HEADERS[status]
-    return said
+        response["headers"] = ERROR_HEADERS[status]
+    return response
 
 
 def _shape(type_: Any, types: dict[str, Any]) -> Json:

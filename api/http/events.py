@@ -186,9 +186,9 @@ async def submit_batch(
     count_reports(request, len(batch) - 1)
     active = request.engine.active[request.key.account]
     results = await accepted_all(request.engine, active, batch, arrived)
-    kept = sum(result["status"] == HTTPStatus.CREATED for result in results)
-    request.log.update(events=len(results), kept=kept)
-    status = HTTPStatus.CREATED if kept == len(results) else HTTPStatus.MULTI_STATUS
+    accepted = sum(result["status"] == HTTPStatus.CREATED for result in results)
+    request.log.update(events=len(results), kept=accepted)
+    status = HTTPStatus.CREATED if accepted == len(results) else HTTPStatus.MULTI_STATUS
     return Response({"events": results}, status_code=status)
 
 

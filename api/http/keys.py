@@ -148,8 +148,8 @@ async def create_key(request: Request) -> MadeKeyAnswer:
 )
 async def revoke_key(request: Request, id: KeyId) -> KeyAnswer:  # noqa: A002 - as in the path
     await request.perform(RevokeKey(request.account.name, id))
-    (gone,) = (key for key in _keys(request) if key.id == id)
-    return KeyAnswer(_key_view(request, gone))
+    (revoked,) = (key for key in _keys(request) if key.id == id)
+    return KeyAnswer(_key_view(request, revoked))
 
 
 _NAMES = KeyView.__struct_fields__

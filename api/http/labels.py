@@ -221,9 +221,9 @@ async def read_labels(
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> PaymentLabels:
     await check_payment(request, id)
-    said = await labels_of(request.engine, request.key.account, id)
-    views = [label_view(id, said[source]) for source in SOURCES if source in said]
-    return PaymentLabels(verdict_of(verdicts(said)), views)
+    labels = await labels_of(request.engine, request.key.account, id)
+    views = [label_view(id, labels[source]) for source in SOURCES if source in labels]
+    return PaymentLabels(verdict_of(verdicts(labels)), views)
 
 
 @operation(
@@ -329,10 +329,10 @@ def _label(
 ) -> Label:
     """Make a label. Raises `Problem` 422 for an invalid or future time."""
     now = request.engine.clock()
-    told = now if at is None else read_time("at", at)
-    if told > now:
+    label_time = now if at is None else read_time("at", at)
+    if label_time > now:
         raise invalid([Violation("at", "timestamp_future", "`at` is in the future")])
-    return Label(source, label, told, request.key.id, reason)
+    return Label(source, label, label_time, request.key.id, reason)
 
 
 async def _result(engine: Engine, account: int, payment: str, label: Label) -> LabelResult:

@@ -99,10 +99,10 @@ async def import_entries(request: Request, name: NamedList) -> PutAnswer:
 
 def _preview(text: bytes, spec: Spec, held: Contents) -> ImportPreview:
     entries, bad = _read(text, spec)
-    there = {entry.value: has_value(held, entry.value) for entry in entries}
+    existing = {entry.value: has_value(held, entry.value) for entry in entries}
     lines = [MalformedLine(each.place, each.message) for each in bad[:MAX_REPORTED]]
-    new = [value for value, known in there.items() if not known]
-    present = [value for value, known in there.items() if known]
+    new = [value for value, known in existing.items() if not known]
+    present = [value for value, known in existing.items() if known]
     return ImportPreview(new, present, lines, len(bad))
 
 

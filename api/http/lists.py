@@ -318,8 +318,8 @@ async def put_entries(request: Request, name: NamedList) -> PutAnswer:
 async def remove_entries(request: Request, name: NamedList) -> RemovedAnswer:
     find_list(request.account, name)
     values = values_of((await read_json(request, SentEntries)).entries)
-    gone = await request.perform(RemoveEntries(request.account.name, name, values))
-    return RemovedAnswer(RemovedCount(name, gone.count or 0))
+    removed = await request.perform(RemoveEntries(request.account.name, name, values))
+    return RemovedAnswer(RemovedCount(name, removed.count or 0))
 
 
 def values_of(entries: Sequence[Any]) -> list[Any]:

@@ -46,9 +46,9 @@ def query_parameter(
 ) -> QueryParameter:
     """A query parameter, which the handler gets as text; `schema` describes it."""
     # Its type is text or None, so that errors name the parameter.
-    said = {"one_of": None, "type": None, **schema}
+    members = {"one_of": None, "type": None, **schema}
     return QueryParameter(
-        name=name, description=doc, schema_extra=said, examples=_examples(example)
+        name=name, description=doc, schema_extra=members, examples=_examples(example)
     )
 
 

@@ -368,8 +368,8 @@ async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> 
 
 async def _change(request: Request, sent: SentProposal) -> Proposable:
     """Return the proposed change, checked as if it were made. Raises `Problem`, `Refused`."""
-    asked = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
-    if sum(each is not None for each in asked) != 1:
+    proposed = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
+    if sum(each is not None for each in proposed) != 1:
         message = "propose one of `publish`, `unpublish`, `rollout`, `settings` and `entries`"
         raise invalid([Violation("proposal", "invalid_value", message)])
     account = request.account

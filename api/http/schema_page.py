@@ -212,7 +212,7 @@ def _type(schema: Json) -> Html:
 
 def _bounds(schema: Json) -> Html:
     least, most = schema.get("minimum"), schema.get("maximum")
-    said = [
+    bounds = [
         f"{word} {schema[name]:,}{unit}"
         for name, word, unit in (
             ("minLength", "at least", " long"),
@@ -224,11 +224,11 @@ def _bounds(schema: Json) -> Html:
         if name in schema
     ]
     if least is not None:
-        said.append(f"from {least:,}")
+        bounds.append(f"from {least:,}")
     if most is not None:
-        said.append(f"to {most:,}")
-    said += [str(schema[name]) for name in ("format", "pattern") if name in schema]
-    return element("small", ", ".join(said)) if said else Html("")
+        bounds.append(f"to {most:,}")
+    bounds += [str(schema[name]) for name in ("format", "pattern") if name in schema]
+    return element("small", ", ".join(bounds)) if bounds else Html("")
 
 
 def _reference(name: str) -> Html:

@@ -73,8 +73,8 @@ async def stream_decisions(
     ] = None,
 ) -> Stream:
     resumed = header(request.scope, b"last-event-id")
-    told = None if resumed is None else resumed.decode("latin-1")
-    after = read_place(request, "last-event-id", told)
+    last_id = None if resumed is None else resumed.decode("latin-1")
+    after = read_place(request, "last-event-id", last_id)
     lasting = min(read_count("seconds", seconds) or STREAM_SECONDS, STREAM_SECONDS)
     at_a_time = min(read_count("most", most) or SENT_AT_A_TIME, SENT_AT_A_TIME)
     account = request.key.account

@@ -106,14 +106,14 @@ def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIAp
                 await app(scope, receive, noting)
             finally:
                 state = state_of(scope)
-                kept: dict[str, str | int] = {
+                attributes: dict[str, str | int] = {
                     "http.request.method": method,
                     "http.route": state.head.route,
                     "http.response.status_code": status,
                 }
-                durations.record(perf_counter() - started, kept)
+                durations.record(perf_counter() - started, attributes)
                 span.update_name(f"{method} {state.head.route}")
-                span.set_attributes(kept)
+                span.set_attributes(attributes)
                 span.set_attribute("toll.request_id", state.request_id.decode())
                 for name, value in state.log.items():
                     if value is not None:
@@ -146,13 +146,13 @@ class TracedJournal:
             span.end()
 
         try:
-            kept = self._journal.append(entry, *rest, **more)
+            written = self._journal.append(entry, *rest, **more)
         except BaseException:
             span.set_status(Status(StatusCode.ERROR))
             span.end()
             raise
-        kept.add_done_callback(end)
-        return kept
+        written.add_done_callback(end)
+        return written
 
 
 class LatestFigures:

@@ -134,7 +134,7 @@ async def weigh_thresholds(
     ] = None,
 ) -> ThresholdsAnswer:
     own = request.account.settings.thresholds
-    asked = Thresholds(
+    chosen = Thresholds(
         challenge=_share("challenge", challenge, HUNDREDTHS, own.challenge),
         deny=_share("deny", deny, HUNDREDTHS, own.deny),
     )
@@ -147,21 +147,21 @@ async def weigh_thresholds(
     )
     question = FindScoreBands(wanted, request.engine.clock())
     bands, lag = await request.search.ask(request.key.account, question, list[ScoreBand])
-    return thresholds_answer(bands, own, asked, costs, lag)
+    return thresholds_answer(bands, own, chosen, costs, lag)
 
 
 ROUTES = (weigh_thresholds,)
 
 
 def thresholds_answer(
-    bands: list[ScoreBand], own: Thresholds, asked: Thresholds, costs: Costs, lag: int
+    bands: list[ScoreBand], own: Thresholds, chosen: Thresholds, costs: Costs, lag: int
 ) -> ThresholdsAnswer:
     """Return the answer for both, and for the cheapest; `lag` in µs."""
     currency = usual_currency(bands)
     best = None if currency is None else cheapest(bands, costs, currency)
     return ThresholdsAnswer(
         now=_view(bands, outcome(bands, own, costs)),
-        asked=_view(bands, outcome(bands, asked, costs)),
+        asked=_view(bands, outcome(bands, chosen, costs)),
         cheapest=None if best is None else _view(bands, best),
         currency=currency,
         bands=[

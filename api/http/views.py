@@ -185,8 +185,8 @@ def explanation_view(found: Explanation) -> ExplanationAnswer:
 
 
 def _scorecard(found: ScorecardExplanation, version: int | None) -> ExplainedScorecard:
-    said = structs.asdict(found) | {"score": found.score / 100}
-    return ExplainedScorecard(**said, version=version)
+    members = structs.asdict(found) | {"score": found.score / 100}
+    return ExplainedScorecard(**members, version=version)
 
 
 def _history_item(state: Entry) -> HistoryItem:

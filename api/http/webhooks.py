@@ -252,8 +252,8 @@ async def list_webhooks(request: Request) -> WebhookList:
 )
 async def set_webhook(request: Request) -> WebhookAnswer:
     key = request.key
-    asked = (await read_json(request, SentWebhookBody)).webhook
-    webhook, made = await put_webhook(request.engine, key.account, key.id, asked)
+    wanted = (await read_json(request, SentWebhookBody)).webhook
+    webhook, made = await put_webhook(request.engine, key.account, key.id, wanted)
     return WebhookAnswer(await webhook_view(request, webhook, UNSET if made is None else made))
 
 

@@ -79,8 +79,8 @@ def build_tools(folder: Path, data: JournalSource) -> MCPServer:
     async def explain(payment_id: str, account: str) -> dict[str, Any]:
         """Why a stored payment was decided as it was, value by value."""
         of = ("--account", account, *where(data))
-        said: dict[str, Any] = await answer("explain", "--json", *of, "--", payment_id)
-        return said
+        explanation: dict[str, Any] = await answer("explain", "--json", *of, "--", payment_id)
+        return explanation
 
     @server.tool()
     async def backtest(

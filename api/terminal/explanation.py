@@ -41,13 +41,13 @@ def reason_line(found: Explanation) -> Text:
 def payment_line(found: Explanation) -> Text:
     """Return the stored payment, and the versions that decided it."""
     decision = found.decision
-    said = [f"payment {found.payment}", f"arrived {show_instant(found.arrived)}"]
+    parts = [f"payment {found.payment}", f"arrived {show_instant(found.arrived)}"]
     if decision.rule is not None:
-        said.append(f"rule {decision.rule.name} version {decision.rule.version}")
+        parts.append(f"rule {decision.rule.name} version {decision.rule.version}")
     if decision.score is not None:
         version = f"version {decision.scorecard}" if decision.scorecard else "as shipped"
-        said.append(f"scorecard {version}")
-    return Text(", ".join(said))
+        parts.append(f"scorecard {version}")
+    return Text(", ".join(parts))
 
 
 def explanation_lines(found: Explanation) -> Iterator[Text]:
@@ -95,8 +95,8 @@ def _rule_lines(rule: RuleExplanation) -> Iterator[Text]:
         yield Text(f"  {_MARKS['not reached']} not reached: {', '.join(unreached)}", style="dim")
 
 
-def _headline(said: str, found: RuleExplanation | ScorecardExplanation) -> Text:
-    line = Text(said, style="bold")
+def _headline(headline: str, found: RuleExplanation | ScorecardExplanation) -> Text:
+    line = Text(headline, style="bold")
     if found.transactions_shown is UNSET:
         return line
     shown = f", aggregates with the parts of the first {found.transactions_shown} transactions"
@@ -117,9 +117,11 @@ def _scorecard_lines(scorecard: ScorecardExplanation) -> Iterator[Text]:
     score = f"{scorecard.score / 100:.2f}"
     yield _headline(f"scorecard {scorecard.scorecard}: score {score}", scorecard)
     yield Text(f"  {scorecard.baseline:+.2f} baseline")
-    said = [each for each in scorecard.signals if abs(each.contribution) >= _SHOWN_CONTRIBUTION]
+    contributing = [
+        each for each in scorecard.signals if abs(each.contribution) >= _SHOWN_CONTRIBUTION
+    ]
     lets = list(scorecard.lets)
-    for signal in sorted(said, key=lambda each: -abs(each.contribution)):
+    for signal in sorted(contributing, key=lambda each: -abs(each.contribution)):
         line = Text(f"  {signal.contribution:+.2f} {signal.name}")
         yield line if signal.title is None else line.append(f" {signal.title}", style="dim")
         parts = _signal_parts(signal)
@@ -128,7 +130,7 @@ def _scorecard_lines(scorecard: ScorecardExplanation) -> Iterator[Text]:
         read = _lets_read(parts, lets)
         yield from _let_lines(read, scorecard.histories)
         lets = [let for let in lets if let not in read]
-    if silent := [each.name for each in scorecard.signals if each not in said]:
+    if silent := [each.name for each in scorecard.signals if each not in contributing]:
         signals = "signal adds" if len(silent) == 1 else "signals add"
         yield Text(f"  {len(silent)} {signals} nothing: {', '.join(silent)}", style="dim")
 

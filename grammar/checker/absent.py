@@ -18,13 +18,15 @@ def absent(
     for part in inner:
         if not isinstance(part, p.And):
             continue
-        said = {path for each in part.operands if (path := _said_missing(each, lets))}
+        missing_paths = {path for each in part.operands if (path := _said_missing(each, lets))}
         for operand in part.operands:
-            for fact in needed.of(operand) if said else ():
+            for fact in needed.of(operand) if missing_paths else ():
                 path = path_of(fact)
-                gone = next((each for each in said if path[: len(each)] == each), None)
-                if gone is not None:
-                    yield say.absent(operand.span, ".".join(gone), work.text(fact.span))
+                missing_path = next(
+                    (each for each in missing_paths if path[: len(each)] == each), None
+                )
+                if missing_path is not None:
+                    yield say.absent(operand.span, ".".join(missing_path), work.text(fact.span))
                     break
 
 

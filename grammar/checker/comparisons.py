@@ -72,10 +72,10 @@ def _downwards(work: Work, node: p.Between) -> Diagnostic:
     value, low, high = (work.text(each.span) for each in (node.value, node.low, node.high))
     is_hour = isinstance(node.value, p.Call) and node.value.function == "hour"
     if is_hour:
-        instead = f"({value} >= {low} or {value} <= {high})"
+        correction = f"({value} >= {low} or {value} <= {high})"
     else:
-        instead = f"{value} between {high} and {low}"
-    return say.between_downwards(node.span, instead)
+        correction = f"{value} between {high} and {low}"
+    return say.between_downwards(node.span, correction)
 
 
 def _is_missing(node: p.Expression) -> bool:

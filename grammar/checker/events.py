@@ -96,5 +96,5 @@ def label(work: Work, item: s.LabelStatement) -> p.EventLabel | None:
     when = condition(work, _SCOPE, item.when)
     if name.text not in _LABELS or payment is None or when is None:
         return None
-    said = None if name.text == "none" else name.text
-    return p.EventLabel(item.span, said, payment, when)  # type: ignore[arg-type]
+    verdict = None if name.text == "none" else name.text
+    return p.EventLabel(item.span, verdict, payment, when)  # type: ignore[arg-type]

@@ -158,9 +158,9 @@ def _event(work: Work, file: s.File) -> p.EventType:
     found = [events.monitor(work, item) for item in _items_of_kind(file, s.Monitor)]
     monitors = tuple(each for each in found if each is not None)
     labels = [events.label(work, item) for item in _items_of_kind(file, s.LabelStatement)]
-    said = tuple(each for each in labels if each is not None)
+    valid_labels = tuple(each for each in labels if each is not None)
     read = [part for each in monitors for part in (each.when, *each.by)]
-    read += [part for each in said for part in (each.payment, each.when)]
+    read += [part for each in valid_labels for part in (each.payment, each.when)]
     return p.EventType(
         **_common_members(work, file),
         fields=() if work.fields is None else tuple(work.fields.values()),
@@ -168,7 +168,7 @@ def _event(work: Work, file: s.File) -> p.EventType:
         monitors=monitors,
         histories=_histories(work, read),
         tests=(),
-        labels=said,
+        labels=valid_labels,
     )
 
 
@@ -188,14 +188,14 @@ def _common_members(work: Work, file: s.File) -> dict[str, Any]:
     """Return the fields that every kind of program has: what it declares, and what it reads of
     definitions.
     """
-    kept = {item.name.text for item in file.items if isinstance(item, s.ListDeclaration)}
-    kept |= {item.name.text for item in file.items if isinstance(item, s.TableDeclaration)}
-    kept |= {name.removeprefix("@") for name in work.used if name.startswith("@")}
+    declared = {item.name.text for item in file.items if isinstance(item, s.ListDeclaration)}
+    declared |= {item.name.text for item in file.items if isinstance(item, s.TableDeclaration)}
+    declared |= {name.removeprefix("@") for name in work.used if name.startswith("@")}
     return {
         "name": file.name.text,
         "title": title_of(file),
-        "lists": tuple(each for each in work.lists.values() if each and each.name in kept),
-        "tables": tuple(each for each in work.tables.values() if each and each.name in kept),
+        "lists": tuple(each for each in work.lists.values() if each and each.name in declared),
+        "tables": tuple(each for each in work.tables.values() if each and each.name in declared),
         "lets": tuple(work.lets),
     }
 

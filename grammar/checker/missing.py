@@ -35,9 +35,9 @@ class Missing:
             self.of_lets.append(self.first(let.value, frozenset()))
 
     def negations(
-        self, node: p.Expression, there: frozenset[Hashable] = frozenset()
+        self, node: p.Expression, present: frozenset[Hashable] = frozenset()
     ) -> Iterator[tuple[p.Expression, p.Expression]]:
-        """Yield each negation with its first value that can be missing; `there` are known to be
+        """Yield each negation with its first value that can be missing; `present` are known to be
         present.
 
         A negation is `not …`, `… not in …`, or `!=` with a literal.
@@ -45,60 +45,60 @@ class Missing:
         match node:
             case _ if is_negation(node):
                 negated = node.operand if isinstance(node, p.Not) else node
-                found = self.first(negated, there)
+                found = self.first(negated, present)
                 if found is not None:
                     yield node, found
                     return
             case p.And():
-                there |= self._presence_asked(node.operands, "present") | self._fields_needed(
+                present |= self._presence_asked(node.operands, "present") | self._fields_needed(
                     node.operands
                 )
             case p.Or():
-                there |= self._presence_asked(node.operands, "missing")
+                present |= self._presence_asked(node.operands, "missing")
             case _:
                 pass
         for child in children(node):
-            yield from self.negations(child, there)
+            yield from self.negations(child, present)
 
-    def first(self, node: p.Expression, there: frozenset[Hashable]) -> p.Expression | None:
+    def first(self, node: p.Expression, present: frozenset[Hashable]) -> p.Expression | None:
         """Return the first value that can make the expression missing; None if none can."""
-        if there and self.numbers.of(node) in there:
+        if present and self.numbers.of(node) in present:
             return None
         if id(node) not in self._of_parts:
-            self._of_parts[id(node)] = self._first(node, there)
+            self._of_parts[id(node)] = self._first(node, present)
         return self._of_parts[id(node)]
 
-    def _first(self, node: p.Expression, there: frozenset[Hashable]) -> p.Expression | None:
+    def _first(self, node: p.Expression, present: frozenset[Hashable]) -> p.Expression | None:
         match node:
             case p.Constant() | p.Score() | p.Presence():
                 return None
             case p.Fact():
-                return None if self._is_there(node, there) else node
+                return None if self._is_there(node, present) else node
             case p.ElementFact():
                 return None if is_always_there(self.vocabulary.transaction, node.path) else node
             case p.LetValue():
                 return None if self.of_lets[node.index] is None else node
             case p.Or():
                 return self._any_of(
-                    node.operands, there | self._presence_asked(node.operands, "missing")
+                    node.operands, present | self._presence_asked(node.operands, "missing")
                 )
             case p.And():
                 return self._any_of(
-                    node.operands, there | self._presence_asked(node.operands, "present")
+                    node.operands, present | self._presence_asked(node.operands, "present")
                 )
             case p.Arithmetic(operator="/") if not isinstance(node.right, p.Constant):
-                return self._any_of((node.left, node.right), there) or node
+                return self._any_of((node.left, node.right), present) or node
             case p.Curve(absent=p.Constant()):
                 return None
             case p.Call(function="coalesce"):
-                missing = [self.first(argument, there) for argument in node.arguments]
+                missing = [self.first(argument, present) for argument in node.arguments]
                 return None if None in missing else node
             case p.Call() if node.function in _MAYBE_NOTHING:
-                return self._any_of(node.arguments, there) or node
+                return self._any_of(node.arguments, present) or node
             case p.Fold():
                 return _of_aggregate(node, node.where, node.function)
             case p.History():
-                found = self._any_of(node.keys, there)
+                found = self._any_of(node.keys, present)
                 return found or _of_aggregate(node, node.series.where, node.function)
             case (
                 p.HeaderFact() | p.MetadataFact() | p.DecisionFact() | p.LabelFact() | p.EventFact()
@@ -107,14 +107,14 @@ class Missing:
             case p.TableValue():
                 return node
             case _:
-                return self._any_of(tuple(children(node)), there)
+                return self._any_of(tuple(children(node)), present)
 
-    def _is_there(self, fact: p.Fact, there: frozenset[Hashable]) -> bool:
+    def _is_there(self, fact: p.Fact, present: frozenset[Hashable]) -> bool:
         """Whether a field is never missing: it is required, and its record is present or itself
         required.
         """
         fields, path = self.vocabulary.payment, fact.path
-        while path and path not in there:
+        while path and path not in present:
             known = fields.get(".".join(path))
             if known is None or not known.required:
                 return False
@@ -122,13 +122,13 @@ class Missing:
         return True
 
     def _any_of(
-        self, nodes: Sequence[p.Expression], there: frozenset[Hashable]
+        self, nodes: Sequence[p.Expression], present: frozenset[Hashable]
     ) -> p.Expression | None:
-        return next((found for node in nodes if (found := self.first(node, there))), None)
+        return next((found for node in nodes if (found := self.first(node, present))), None)
 
     def _presence_asked(self, operands: Sequence[p.Expression], state: str) -> frozenset[Hashable]:
         """Return the values whose presence one of the operands tests."""
-        return self._present(asked.operand for asked in self._presences(operands, state))
+        return self._present(test.operand for test in self._presences(operands, state))
 
     def _fields_needed(self, operands: Sequence[p.Expression]) -> frozenset[Hashable]:
         """Return the fields that the operands need, negations aside."""

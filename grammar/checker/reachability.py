@@ -53,10 +53,10 @@ class _CubesAbove:
             left = left.without(cube[subject])
             self.left[subject] = left
             if left.is_empty():
-                alone = [each for each in same if len(each.cube) == 1]
-                used = {each.condition.name: each.condition for each in alone}
+                single_subject = [each for each in same if len(each.cube) == 1]
+                used = {each.condition.name: each.condition for each in single_subject}
                 whole = {subject: subjects.bases[subject]}
-                self.all_of_it = list(_fewest(self, whole, alone, used).values())
+                self.all_of_it = list(_fewest(self, whole, single_subject, used).values())
 
     def near(self, cube: Cube) -> list[_Earlier]:
         """Return the cubes whose subjects are all in `cube` and that intersect it."""
@@ -128,9 +128,9 @@ def _cover(mine: list[Cube], above: _CubesAbove) -> list[p.Condition]:
     used: dict[str, p.Condition] = {}
     for cube in mine:
         near = above.near(cube)
-        alone = next((each for each in near if _inside(cube, each.cube)), None)
-        if alone is not None:
-            used[alone.condition.name] = alone.condition
+        single = next((each for each in near if _inside(cube, each.cube)), None)
+        if single is not None:
+            used[single.condition.name] = single.condition
             continue
         taken = _taken_apart(above, cube, near)
         if taken is None:

@@ -80,9 +80,15 @@ def _symbol(document: Document, symbol: Symbol) -> str:
     file = document.parsed.file
     own = file is not None and symbol.owner in (None, (file.kind, file.name.text))
     whose = f" of {symbol.owner[0]} `{symbol.owner[1]}`" if symbol.owner and not own else ""
-    near = document.around.get(symbol.owner) if symbol.owner and not own else None
-    text = document.text if own else "" if near is None else near.text
-    items = file.items if own and file is not None else () if near is None else near.file.items
+    neighbour = document.around.get(symbol.owner) if symbol.owner and not own else None
+    text = document.text if own else "" if neighbour is None else neighbour.text
+    items = (
+        file.items
+        if own and file is not None
+        else ()
+        if neighbour is None
+        else neighbour.file.items
+    )
     for item in items:
         name = getattr(item, "name", None)
         if isinstance(name, s.Identifier) and name.text == symbol.name:

@@ -43,10 +43,10 @@ def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None
     out.print(f"{'week from':10} {'payments':>9} {'shift':>6} {'expected':>9} {'frauds':>7}")
     for each in answer.weeks:
         shift = "–" if each.shift is None else f"{each.shift:.2f}"
-        told = "  shifted" if each.shifted else ""
+        mark = "  shifted" if each.shifted else ""
         out.print(
             f"{each.since[:10]} {each.payments:>9,} {shift:>6} {each.expected:>9,.1f}"
-            f" {each.frauds:>7,}{told}",
+            f" {each.frauds:>7,}{mark}",
             highlight=False,
             soft_wrap=True,
         )

@@ -82,11 +82,11 @@ def publish_event_type(
         require_passing(file, reading, Thresholds())
     name = reading.program.name
     planned = EventVersionPlan(breaking, applies_from)
-    asked = Store(
+    verb = Store(
         account, "event", name, reading.text, True, None, planned, Terms(untested=untested)
     )
     with progress_bar("filling windows") as progress:
-        answer = perform(data, asked, progress)
+        answer = perform(data, verb, progress)
     warn_all(answer.warnings)
     say(f"{name} version {answer.version} is active")
 
@@ -137,16 +137,19 @@ def send(file: BinaryIO, url: str, key: str) -> None:
     from tollkeeper.api.terminal.event_batches import send_events
 
     lines = file.readlines()
-    kept = refused = 0
+    accepted = refused = 0
     with progress_bar("sending") as progress:
         try:
             for sent in send_events(url, key, lines):
-                kept += not sent.errors
+                accepted += not sent.errors
                 refused += bool(sent.errors)
                 for error in sent.errors:
                     say(f"line {sent.line}: {error['field']}: {error['message']}", "red")
                 progress(sent.line / len(lines))
         except httpx.HTTPError as error:
             refuse(f"no answer from `{url}`: {error}")
-    say(f"{plural(kept, 'event')} kept, {refused} refused", "bold red" if refused else "bold green")
+    say(
+        f"{plural(accepted, 'event')} kept, {refused} refused",
+        "bold red" if refused else "bold green",
+    )
     sys.exit(NO if refused else OK)

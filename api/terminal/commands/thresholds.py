@@ -58,7 +58,7 @@ def thresholds(
 
     found = read_account(data, account)
     own, moment = found.settings.thresholds, now()
-    asked = Thresholds(
+    chosen = Thresholds(
         _scale(challenge, HUNDREDTHS, own.challenge), _scale(deny, HUNDREDTHS, own.deny)
     )
     usual = found.settings.costs
@@ -71,7 +71,7 @@ def thresholds(
         question = FindScoreBands(read_filter([("since", since)], moment), moment)
         bands: list[ScoreBand]
         bands, _ = asyncio.run(SearchHere(data).ask(found.number, question, list[ScoreBand]))
-    answer = thresholds_answer(bands, own, asked, costs, 0)
+    answer = thresholds_answer(bands, own, chosen, costs, 0)
     if as_json_:
         print_json(msgspec.to_builtins(answer))
         return

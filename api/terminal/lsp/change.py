@@ -62,6 +62,6 @@ def _git(folder: Path, *arguments: str) -> bytes:
     try:
         ran = subprocess.run(command, capture_output=True, timeout=GIT_TIMEOUT_S, check=True)  # noqa: S603 - fixed words and names that git gave
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or str(error).encode()
-        raise NoChangeError(said.decode("utf-8", "replace").strip()) from None
+        message = getattr(error, "stderr", None) or str(error).encode()
+        raise NoChangeError(message.decode("utf-8", "replace").strip()) from None
     return ran.stdout

@@ -59,9 +59,11 @@ class Folder:
         if seen != self._seen:
             same = {path for path, state in seen.items() if self._seen.get(path) == state}
             new = {path: _text(path) for path in seen.keys() - same}
-            kept = {path: self._on_disk[path] for path in same if path in self._on_disk}
+            unchanged = {path: self._on_disk[path] for path in same if path in self._on_disk}
             self._seen = seen
-            self._on_disk = kept | {path: text for path, text in new.items() if text is not None}
+            self._on_disk = unchanged | {
+                path: text for path, text in new.items() if text is not None
+            }
             self.revision += 1
             self.closed_revision += 1
 
@@ -97,11 +99,11 @@ class Folder:
         revision, found = self._documents.get(path, (-1, None))
         if found is None or revision != self.revision:
             self._look_around()
-            text, near = self.text(path) or "", self._neighbours
-            if found is None or not _is_same(found, text, near):
-                found = read_document(text, full_vocabulary(), self._known, near)
+            text, neighbours = self.text(path) or "", self._neighbours
+            if found is None or not _is_same(found, text, neighbours):
+                found = read_document(text, full_vocabulary(), self._known, neighbours)
             else:
-                found = replace(found, around={each.key: each for each in near})
+                found = replace(found, around={each.key: each for each in neighbours})
             self._documents[path] = (self.revision, found)
         self._documents.move_to_end(path)
         while len(self._documents) > MAX_READ:
@@ -128,17 +130,19 @@ class Folder:
             return
         own = known_contents(text.encode("utf-8", "replace") for _, text in shared)
         self._known, _ = with_shipped(own, tuple(shipped.shipped_definitions()))
-        near = {each.key: each for _, each in _shipped_files()}
-        near |= {each.key: each for _, text in shared if (each := _neighbour(text)) is not None}
-        self._shared, self._neighbours = shared, tuple(near.values())
+        neighbours = {each.key: each for _, each in _shipped_files()}
+        neighbours |= {
+            each.key: each for _, text in shared if (each := _neighbour(text)) is not None
+        }
+        self._shared, self._neighbours = shared, tuple(neighbours.values())
         self.closed_revision += 1
 
 
-def _is_same(document: Document, text: str, near: tuple[Neighbour, ...]) -> bool:
+def _is_same(document: Document, text: str, neighbours: tuple[Neighbour, ...]) -> bool:
     """Whether parsing again would give the same result: only files that a text names can change it."""
     if document.text != text:
         return False
-    now = {each.key: each.text for each in near if each.name in text}
+    now = {each.key: each.text for each in neighbours if each.name in text}
     return now == {key: each.text for key, each in document.around.items() if each.name in text}
 
 

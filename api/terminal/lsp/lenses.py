@@ -50,9 +50,9 @@ def offer_runs(
 
     async def run_titled(uri: str, title: str | None) -> str:
         path = saved(uri)
-        run, said = await run_file(path, title)
+        run, problem = await run_file(path, title)
         if run is None:
-            return show(said, is_bad=True)
+            return show(problem, is_bad=True)
         runs[path] = run if title is None else run.after(runs.get(path))
         _refresh_hints(server)
         failed = [each for each in run.results if each.outcome == "failed"]

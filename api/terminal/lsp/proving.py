@@ -44,8 +44,8 @@ async def prove_saved(path: Path, document: Document) -> tuple[Diagnostic, ...]:
         return ()
     known = {(each.code, each.span) for each in document.diagnostics}
     refuted = (each for each in found if each.answer == "refuted")
-    told = (each for proved in refuted for each in _diagnostics_of(proved, document))
-    return tuple(each for each in told if (each.code, each.span) not in known)
+    diagnostics = (each for proved in refuted for each in _diagnostics_of(proved, document))
+    return tuple(each for each in diagnostics if (each.code, each.span) not in known)
 
 
 def _diagnostics_of(proved: _Proved, document: Document) -> Iterator[Diagnostic]:

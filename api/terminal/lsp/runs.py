@@ -62,8 +62,8 @@ class LastRun(Struct, frozen=True):
         if earlier is None or earlier.tested != self.tested:
             return self
         again = self.outcomes()
-        kept = [each for each in earlier.results if each.title not in again]
-        return msgspec.structs.replace(earlier, results=(*kept, *self.results))
+        others = [each for each in earlier.results if each.title not in again]
+        return msgspec.structs.replace(earlier, results=(*others, *self.results))
 
     def of_file(self, path: Path) -> TestedFile | None:
         found = (each for each in self.coverage.files if Path(each.file).name == path.name)

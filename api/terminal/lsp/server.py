@@ -176,8 +176,8 @@ def _tell_meanings(
         figures = {} if live_figures is None else await live_figures.known()
         name = document.text[found.span.start : found.span.end]
         live = figure_in_words(figures[name]) if name in figures else ""
-        said = [found.markdown, cost_in_words(histories_at(document, offset)), live]
-        text = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join(filter(None, said)))
+        sections = [found.markdown, cost_in_words(histories_at(document, offset)), live]
+        text = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n".join(filter(None, sections)))
         return lsp.Hover(text, where.range(found.span))
 
     @server.feature(
@@ -286,8 +286,8 @@ def _rename_names(server: LanguageServer, folder: Folder) -> None:
         found = mention_at(document, Places.of(document.text).offset(params.position))
         if found is None:
             return None
-        near = folder.naming(found.symbol.name)
-        named = {path: each for path, each in near if places(found.symbol, each)}
+        documents = folder.naming(found.symbol.name)
+        named = {path: each for path, each in documents if places(found.symbol, each)}
         if not named.keys() <= {*folder.paths()}:
             raise JsonRpcInvalidParams(f"`{found.symbol.name}` comes with the service")
         try:
@@ -433,8 +433,8 @@ def _outcome_hints(
         if item.keyword == "test":
             outcome = outcomes.get(item.name)
             if outcome is not None:
-                said = " ".join(outcome.text.split("\n")[:2])
-                label = f" {outcome.outcome}: {said}" if said else f" {outcome.outcome}"
+                summary = " ".join(outcome.text.split("\n")[:2])
+                label = f" {outcome.outcome}: {summary}" if summary else f" {outcome.outcome}"
                 yield place, lsp.InlayHint(where.position(place), label, tooltip=outcome.text)
         elif item.name in missed:
             lines = missed[item.name]

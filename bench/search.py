@@ -28,7 +28,6 @@ from tollkeeper.bench.tables import show
 from tollkeeper.engine.instants import DAY, HOUR, now
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.search.beside import spare_collector
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find
@@ -40,6 +39,7 @@ from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import find_related
 from tollkeeper.engine.search.scores import scores
 from tollkeeper.engine.search.thresholds import score_bands
+from tollkeeper.engine.search.worker_processes import run_collector_rarely
 
 FOLLOWED = 40_000
 ROUNDS = 20
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--payments", type=float, default=3e5)
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
-    spare_collector()
+    run_collector_rarely()
     given = TemporaryDirectory(prefix="toll-search-") if options.folder is None else None
     with given or nullcontext(options.folder) as name:
         folder = Path(name)

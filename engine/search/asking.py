@@ -22,10 +22,10 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search.beside import command_of, process_environment
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.questions import Question
 from tollkeeper.engine.search.reading import open_index
+from tollkeeper.engine.search.worker_processes import command_of, process_environment
 
 T = TypeVar("T")
 

@@ -16,13 +16,13 @@ from select import select
 from time import monotonic
 
 from tollkeeper.engine.journal.source import JournalSource
-from tollkeeper.engine.search.beside import (
+from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
+from tollkeeper.engine.search.worker_processes import (
     command_of,
     process_environment,
+    run_collector_rarely,
     source_of_process,
-    spare_collector,
 )
-from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
 
 _PATIENCE_S = 10.0
 """So long a process of the lowest priority may bring nothing."""

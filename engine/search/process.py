@@ -24,9 +24,9 @@ from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.asking import LENGTH, IndexAnswer, IndexQuestion
 from tollkeeper.engine.search.backlog import index_backlog
-from tollkeeper.engine.search.beside import source_of_process, spare_collector
 from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
 from tollkeeper.engine.search.reading import IndexFile
+from tollkeeper.engine.search.worker_processes import run_collector_rarely, source_of_process
 
 _AT_ONCE = 4
 """The number of questions answered at the same time."""

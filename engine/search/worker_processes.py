@@ -34,7 +34,7 @@ def source_of_process() -> JournalSource:
     return folder if address is None else Database(address, folder)
 
 
-def spare_collector() -> None:
+def run_collector_rarely() -> None:
     """Run the garbage collector rarely: a step leaves it nothing to free, and it took a fifth of a
     step's time.
     """

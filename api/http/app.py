@@ -24,7 +24,7 @@ from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import Search, SearchHere
+from tollkeeper.engine.search.ask import LocalSearch, Search
 
 DEFAULTS = Settings()
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -57,7 +57,7 @@ def service_of(
     openid: OpenId | None = None,
 ) -> Service:
     """Return what the requests of the public interface share. See `create_app`."""
-    search = search or SearchHere(engine.source)
+    search = search or LocalSearch(engine.source)
     figures, jobs = figures or Figures(), jobs or Jobs()
     figures.watch(engine)
     return Service(engine, search, jobs, figures, settings, Limiter(settings), openid or OpenId())
@@ -81,7 +81,7 @@ def _public_routes(service: Service) -> tuple[HTTPRouteHandler, ...]:
 
 def create_admin_app(engine: Engine, settings: Settings, figures: Figures) -> ASGIApp:
     """Return the ASGI application of the operator's own listener: health and metrics."""
-    search = SearchHere(engine.source)
+    search = LocalSearch(engine.source)
     service = Service(engine, search, Jobs(), figures, settings, Limiter(settings), OpenId())
     return _app(health.ROUTES, service)
 

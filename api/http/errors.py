@@ -12,7 +12,7 @@ from litestar.types import Send
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import Damaged, JournalError, Overloaded
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, NotFound, Refused
-from tollkeeper.engine.search.asking import IndexUnavailable
+from tollkeeper.engine.search.ask import IndexUnavailable
 
 JSON = b"application/json"
 

@@ -19,7 +19,7 @@ from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import Search
+from tollkeeper.engine.search.ask import Search
 
 
 @dataclass(frozen=True, slots=True)

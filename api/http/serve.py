@@ -47,7 +47,7 @@ from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.end_publications import end_publications
 from tollkeeper.engine.publish.queue import answer_requests
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import Search, searching
+from tollkeeper.engine.search.ask import Search, run_search_process
 from tollkeeper.engine.watching import watch_clock, watch_disk
 from tollkeeper.engine.webhooks.delivery import deliver
 from tollkeeper.engine.window_snapshot import keep_snapshots
@@ -95,7 +95,11 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             late=(settings.late_hours + 1) * HOUR,
             damage=settings.damage,
         )
-        async with opening as engine, searching(engine.source) as search, open_jobs() as jobs:
+        async with (
+            opening as engine,
+            run_search_process(engine.source) as search,
+            open_jobs() as jobs,
+        ):
             engine.reach, engine.run_in_worker = settings.reach, jobs.run_in_worker
             engine.key_uses = read_key_uses(engine.folder)
             keep_lateness(engine.folder, engine.windows.late)

@@ -33,7 +33,7 @@ from tollkeeper.engine.journal.source import Database, shard_of
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.search.asking import searching
+from tollkeeper.engine.search.ask import run_search_process
 
 log = get_logger()
 
@@ -66,7 +66,7 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
             stack.enter_context(lock(source.folder, SERVICE_PURPOSE))
             forwarder = Forwarder(certificates, settings.idle_seconds, number)
             stack.callback(forwarder.close)
-            search = await stack.enter_async_context(searching(source))
+            search = await stack.enter_async_context(run_search_process(source))
             shared.append(SharedShard(serving, source, SharingNode(forwarder, figures), search))
         tell_console_address(settings, pages or public)
         shards = Shards([each.node for each in shared])

@@ -59,7 +59,7 @@ from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import fill_windows, open_on, sealing
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.search.asking import Search
+from tollkeeper.engine.search.ask import Search
 
 _LOOK_S = 0.1
 """How often a node checks who owns the journal, and what is new in it."""

@@ -43,7 +43,7 @@ from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.engine.publish.trials import SetShadow
 from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.asking import searching
+from tollkeeper.engine.search.ask import run_search_process
 
 DEMO_ACCOUNT = "demo"
 DEMO_RULE = "web_checkout"
@@ -129,7 +129,7 @@ async def _serve(
     show: Callable[[DemoAccess | Sample], None],
 ) -> None:
     key = await _furnish(engine)
-    async with searching(engine.source) as search, open_jobs() as jobs:
+    async with run_search_process(engine.source) as search, open_jobs() as jobs:
         engine.run_in_worker = jobs.run_in_worker
         service = service_of(engine, settings, search, jobs)
         server = Server(configuration(public_app(service), settings, plain_payments(service)))

@@ -59,7 +59,7 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.person_entries import PersonEntries
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.naming import NamingEntries, find_naming
+from tollkeeper.engine.search.find_naming import NamingEntries, find_naming
 from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader
 
 _encode = msgspec.json.Encoder().encode
@@ -133,12 +133,12 @@ class _Named(NamedTuple):
 
 def _find_named(engine: Engine, account: int, person: Person) -> _Named:
     found = _look_up(engine, account, person)
-    entries, payments = set(found.told), set()
+    entries, payments = set(found.texts), set()
     for entry in _naming(engine.journal, account, person, found):
         entries.add(entry.sequence)
         if _pays(person, entry):
             payments.add(entry.id)
-    return _Named(sorted(entries), found.worded, found.last, payments)
+    return _Named(sorted(entries), found.free_texts, found.last, payments)
 
 
 def _look_up(engine: Engine, account: int, person: Person) -> NamingEntries:

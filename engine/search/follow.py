@@ -55,12 +55,12 @@ from tollkeeper.engine.search.terms import (
     common_terms,
     decided_terms,
     entity_terms,
+    erasure_terms,
     label_terms,
     read_decision,
     read_facts,
     reported_terms,
-    told_term,
-    told_terms,
+    text_term,
 )
 from tollkeeper.engine.search.totals import drop_totals, keep_totals, left_alone
 
@@ -369,7 +369,7 @@ class _Changes:
         return outcomes
 
     def _tell(self, entry: Entry) -> None:
-        for term in told_terms(entry):
+        for term in erasure_terms(entry):
             self._new_in(entry).entities[term].append(bit_of(entry.sequence))
 
     def _new_in(self, entry: Entry) -> _New:
@@ -397,7 +397,7 @@ class _Changes:
             return self._values(entry.account, [_DAMAGED])
 
     def _terms_up_to(self, entry: Entry, last: int) -> _Found:
-        terms = self._values(entry.account, told_terms(entry))
+        terms = self._values(entry.account, erasure_terms(entry))
         known = self._tail.known(entry.sequence, last)
         if known is None:
             return terms
@@ -509,7 +509,7 @@ def _former_names(gone: Iterable[Term]) -> Iterator[Term]:
     """
     for facet, text in gone:
         if facet in (Facet.USER, Facet.EMAIL):
-            yield told_term(str(text))
+            yield text_term(str(text))
 
 
 def _grown(stored: bytes, added: bytes) -> bytes:

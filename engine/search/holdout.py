@@ -11,7 +11,7 @@ from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.performance import MATURE, interval
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import Facet
-from tollkeeper.engine.search.thresholds import told_apart
+from tollkeeper.engine.search.thresholds import split_by_outcome
 
 
 class FalsePositives(Struct, frozen=True):
@@ -36,7 +36,7 @@ def false_positives(index: AccountIndex, wanted: Filter, now: int) -> FalsePosit
     for block in selection.blocks():
         members = selection.members(block)
         if members:
-            sets = told_apart(index, block, members, ripe_before)
+            sets = split_by_outcome(index, block, members, ripe_before)
             ours, theirs, waiting = map(int.bit_count, sets)
             people, frauds, unripe = people + ours, frauds + theirs, unripe + waiting
     known = people + frauds

@@ -22,7 +22,7 @@ import msgspec
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search.asking import LENGTH, IndexAnswer, IndexQuestion
+from tollkeeper.engine.search.ask import LENGTH, IndexAnswer, IndexQuestion
 from tollkeeper.engine.search.backlog import index_backlog
 from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
 from tollkeeper.engine.search.reading import IndexFile

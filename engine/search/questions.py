@@ -18,8 +18,8 @@ from tollkeeper.engine.search.find import (
     find,
     find_new,
 )
+from tollkeeper.engine.search.find_labels import LabelPage, find_labels
 from tollkeeper.engine.search.holdout import FalsePositives, false_positives
-from tollkeeper.engine.search.labelled import LabelPage, find_labels
 from tollkeeper.engine.search.movers import By, Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
 from tollkeeper.engine.search.reading import AccountIndex

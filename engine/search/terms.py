@@ -32,7 +32,7 @@ class Facet(IntEnum):
     the score in hundredths plus one, so that a score of 0 differs from none. `HOLDOUT` is 1 for
     payments that passed though they were denied, else 0.
 
-    Only erasure uses `TOLD`, `WORDED` and `DAMAGED`, on entries of every kind: a lower-case text
+    Only erasure uses `TEXT`, `FREE_TEXT` and `DAMAGED`, on entries of every kind: a lower-case text
     that the entry holds as a whole value; an entry with text that people wrote; an entry that can't
     be read.
     """
@@ -58,8 +58,8 @@ class Facet(IntEnum):
     USER = 25
     EMAIL = 26
     ORDER = 27
-    TOLD = 28
-    WORDED = 29
+    TEXT = 28
+    FREE_TEXT = 29
     DAMAGED = 30
 
 
@@ -205,20 +205,20 @@ def _decided_terms(
     )
 
 
-def told_term(text: str) -> tuple[Facet, str]:
-    return Facet.TOLD, text.lower()
+def text_term(text: str) -> tuple[Facet, str]:
+    return Facet.TEXT, text.lower()
 
 
-def told_terms(entry: Entry) -> set[tuple[Facet, str]]:
+def erasure_terms(entry: Entry) -> set[tuple[Facet, str]]:
     """The terms by which an erasure finds an entry, other than as the person's payment."""
     texts: list[object] = []
     for transition in transitions_of(entry.outcome):
         texts += (*transition.key, *transition.values.values())
     if entry.kind == Kind.EVENT:
         texts += decode_event(entry.body).data.values()
-    terms = {told_term(text) for text in texts if isinstance(text, str)}
+    terms = {text_term(text) for text in texts if isinstance(text, str)}
     if entry.kind == Kind.NOTE or (entry.kind == Kind.LABEL and decode_label(entry.body).reason):
-        terms.add((Facet.WORDED, NO_VALUE))
+        terms.add((Facet.FREE_TEXT, NO_VALUE))
     return terms
 
 

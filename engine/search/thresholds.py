@@ -86,14 +86,14 @@ def _paid_apart(
     index: AccountIndex, block: int, members: int, ripe_before: int
 ) -> tuple[Iterable[Paid], Iterable[Paid], Iterable[tuple[int, int]]]:
     """Return people's payments and frauds, counted by score, and the number of unripe payments by
-    score; see `told_apart`.
+    score; see `split_by_outcome`.
     """
     kept = None
     young = members & numbers_from(block, ripe_before)
     if young in (0, members) and members == index.members(Facet.PAYMENT, 0, block):
         kept = settled_paid(index, block)
     if kept is None:
-        people, frauds, waiting = told_apart(index, block, members, ripe_before)
+        people, frauds, waiting = split_by_outcome(index, block, members, ripe_before)
         counted = [(score, of.bit_count()) for score, of in by_score(index, block, waiting)]
         return count_paid(index, block, people), count_paid(index, block, frauds), counted
     fraud, legitimate = (
@@ -105,7 +105,7 @@ def _paid_apart(
     return legitimate, fraud, [(score, of) for score, of in unlabelled if score is not None]
 
 
-def told_apart(
+def split_by_outcome(
     index: AccountIndex, block: int, members: int, ripe_before: int
 ) -> tuple[int, int, int]:
     """Split a block's payments into people's, frauds and unripe ones. People's are labelled

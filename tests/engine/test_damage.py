@@ -12,8 +12,8 @@ from tollkeeper.engine.journal.contract import Damaged
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.erasure import erase_user
+from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
-from tollkeeper.engine.search.naming import find_naming
 from tollkeeper.tests.api.http.service import NOW, open_service, payment
 
 pytestmark = pytest.mark.anyio

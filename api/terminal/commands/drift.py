@@ -26,7 +26,7 @@ def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None
 
     from tollkeeper.api.http.drift import drift_answer
     from tollkeeper.engine.instants import now
-    from tollkeeper.engine.search.asking import SearchHere
+    from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.drift import ScoreWeek
     from tollkeeper.engine.search.filters import read_filter
     from tollkeeper.engine.search.questions import FindScoreWeeks
@@ -35,7 +35,7 @@ def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None
     with refusals():
         question = FindScoreWeeks(read_filter([("since", since)], moment), moment)
         weeks: list[ScoreWeek]
-        weeks, _ = asyncio.run(SearchHere(data).ask(found.number, question, list[ScoreWeek]))
+        weeks, _ = asyncio.run(LocalSearch(data).ask(found.number, question, list[ScoreWeek]))
     answer = drift_answer(weeks, 0)
     if as_json_:
         print_json(msgspec.to_builtins(answer))

@@ -30,7 +30,7 @@ def holdout(account: str, search: str, as_json_: bool, data: JournalSource) -> N
     from tollkeeper.api.http.figures import FalsePositivesAnswer
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.registry.settings import HUNDREDTHS
-    from tollkeeper.engine.search.asking import SearchHere
+    from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter, read_members
     from tollkeeper.engine.search.holdout import FalsePositives
     from tollkeeper.engine.search.questions import FindFalsePositives
@@ -38,7 +38,9 @@ def holdout(account: str, search: str, as_json_: bool, data: JournalSource) -> N
     account_found, moment = read_account(data, account), now()
     with refusals():
         question = FindFalsePositives(read_filter(read_members(search), moment), moment)
-        found, _ = asyncio.run(SearchHere(data).ask(account_found.number, question, FalsePositives))
+        found, _ = asyncio.run(
+            LocalSearch(data).ask(account_found.number, question, FalsePositives)
+        )
     if as_json_:
         print_json(msgspec.to_builtins(FalsePositivesAnswer(found, 0)))
         return

@@ -39,7 +39,7 @@ def payments(
     from tollkeeper.api.http.search import found_view
     from tollkeeper.api.terminal.decision_lines import decision_table
     from tollkeeper.engine.instants import now
-    from tollkeeper.engine.search.asking import SearchHere
+    from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter, read_members
     from tollkeeper.engine.search.find import FoundPage
     from tollkeeper.engine.search.questions import CountPayments, FindPayments
@@ -47,7 +47,7 @@ def payments(
     number = read_account(data, account).number
     with refusals():
         filter_ = read_filter(read_members(wanted), now())
-        search = SearchHere(data)
+        search = LocalSearch(data)
         if count:
             total, _ = asyncio.run(search.ask(number, CountPayments(filter_), int))
             if as_json_:

@@ -51,7 +51,7 @@ def thresholds(
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.registry.changes import Costs, Thresholds
     from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS
-    from tollkeeper.engine.search.asking import SearchHere
+    from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter
     from tollkeeper.engine.search.questions import FindScoreBands
     from tollkeeper.engine.search.thresholds import ScoreBand
@@ -70,7 +70,7 @@ def thresholds(
     with refusals():
         question = FindScoreBands(read_filter([("since", since)], moment), moment)
         bands: list[ScoreBand]
-        bands, _ = asyncio.run(SearchHere(data).ask(found.number, question, list[ScoreBand]))
+        bands, _ = asyncio.run(LocalSearch(data).ask(found.number, question, list[ScoreBand]))
     answer = thresholds_answer(bands, own, chosen, costs, 0)
     if as_json_:
         print_json(msgspec.to_builtins(answer))

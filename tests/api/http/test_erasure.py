@@ -14,8 +14,8 @@ from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
 from tollkeeper.engine.privacy import person
+from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
-from tollkeeper.engine.search.naming import find_naming
 from tollkeeper.engine.shadows.record import drain
 from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.api.http.service import Service, errors, payment

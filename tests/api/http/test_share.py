@@ -17,7 +17,7 @@ from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.openid.sign_in import OpenId
-from tollkeeper.engine.search.asking import searching
+from tollkeeper.engine.search.ask import run_search_process
 from tollkeeper.tests.engine.happenings import RULE, bare, happen
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.engine.test_following import following_of, known
@@ -46,7 +46,7 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
         source = Database(url, tmp_path / "owner")
         async with (
             open_shop(source) as shop,
-            searching(source) as search,
+            run_search_process(source) as search,
             open_jobs() as jobs,
         ):
             await shop.publish(RULE)

@@ -59,7 +59,7 @@ async def count_until(search: Any, shop: Shop, text: str, expected: int) -> None
 
 
 async def test_what_is_on_disk_is_found_soon(shop: Shop) -> None:
-    async with searching(shop.engine.folder) as search:
+    async with run_search_process(shop.engine.folder) as search:
         for number in range(3):
             await pay(shop, f"p-{number}", bare())
         await count_until(search, shop, "user:u", 3)
@@ -82,7 +82,7 @@ async def test_an_index_that_is_deleted_is_made_again(shop: Shop) -> None:
 
 async def test_a_killed_process_is_started_again(shop: Shop) -> None:
     await pay(shop, "p-0", bare())
-    async with searching(shop.engine.folder) as search:
+    async with run_search_process(shop.engine.folder) as search:
         assert isinstance(search, SearchProcess)
         await count_until(search, shop, "", 1)
         killed = search.pid
@@ -185,7 +185,7 @@ async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.Monke
     monkeypatch.setattr(reading, "MOST_BEGINNING", 2)
     for number in range(3):
         await pay(shop, f"pay-{number}", bare())
-    search = SearchHere(shop.engine.folder)
+    search = LocalSearch(shop.engine.folder)
     wanted = read_filter([("id", "pay-*")], shop.now)
     with pytest.raises(Invalid, match="more than 2 payments begin so"):
         await search.ask(shop.account, CountPayments(wanted), int)
@@ -196,7 +196,7 @@ async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.Monke
 
 
 async def test_the_process_ends_with_the_service(shop: Shop) -> None:
-    async with searching(shop.engine.folder) as search:
+    async with run_search_process(shop.engine.folder) as search:
         assert isinstance(search, SearchProcess)
         await count_until(search, shop, "", 0)
         pid = search.pid

@@ -27,7 +27,6 @@ from tollkeeper.engine.search.find import Sort, count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.holdout import false_positives
 from tollkeeper.engine.search.movers import movers
-from tollkeeper.engine.search.naming import find_naming
 from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import find_related
@@ -154,9 +153,9 @@ def assert_naming(folder: Path, shop: Shop) -> None:
         }
         made = [each.sequence for each in entries if each.kind == Kind.PAYMENT and each.id in paid]
         found = find_naming(folder, shop.account, [user])
-        assert (found.payments, found.told) == (made, [])
+        assert (found.payments, found.texts) == (made, [])
         labels = [each for each in entries if each.kind == Kind.LABEL]
-        assert found.worded == [each.sequence for each in labels if b'"reason"' in each.body]
+        assert found.free_texts == [each.sequence for each in labels if b'"reason"' in each.body]
 
 
 def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: list[str]) -> None:

@@ -12,21 +12,21 @@ from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.search.blocks import block_of, descending, unpack
 from tollkeeper.engine.search.index_file import is_current, is_of, read_index_place
 from tollkeeper.engine.search.reading import AccountIndex, open_index
-from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, told_term
+from tollkeeper.engine.search.terms import NO_VALUE, Facet, Term, text_term
 
 
 class NamingEntries(NamedTuple):
     """Sequence numbers up to `last`, ascending.
 
-    `payments` were created with one of the names as their user, `told` hold a name as a whole
-    value, `worded` hold any text that people wrote, and `damaged` can't be read. Some may since
+    `payments` were created with one of the names as their user, `texts` hold a name as a whole
+    value, `free_texts` hold any text that people wrote, and `damaged` can't be read. Some may since
     have been removed, or no longer name the person.
     """
 
     last: int
     payments: list[int]
-    told: list[int]
-    worded: list[int]
+    texts: list[int]
+    free_texts: list[int]
     damaged: list[int]
 
 
@@ -48,13 +48,13 @@ def find_naming(source: JournalSource, account: int, names: Iterable[str]) -> Na
 def _find_naming(index: AccountIndex, names: Iterable[str]) -> NamingEntries:
     users = [(Facet.USER, name) for name in names]
     addresses = [(Facet.EMAIL, name.lower()) for name in names]
-    told = [told_term(name) for name in names]
-    # A payment whose name was updated is found by its former name under `told`.
+    texts = [text_term(name) for name in names]
+    # A payment whose name was updated is found by its former name under `texts`.
     return NamingEntries(
         index.last,
-        _having(index, [*users, *addresses, *told]),
-        _having(index, told),
-        _having(index, [(Facet.WORDED, NO_VALUE)]),
+        _having(index, [*users, *addresses, *texts]),
+        _having(index, texts),
+        _having(index, [(Facet.FREE_TEXT, NO_VALUE)]),
         _having(index, [(Facet.DAMAGED, NO_VALUE)]),
     )
 

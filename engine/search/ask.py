@@ -72,7 +72,7 @@ class IndexAnswer(Struct, frozen=True):
     violations: tuple[Violation, ...] = ()
 
 
-class SearchHere:
+class LocalSearch:
     """Updates the index and queries it, in a thread of this process."""
 
     def __init__(self, source: JournalSource) -> None:
@@ -184,7 +184,7 @@ async def _wait_for_end(process: asyncio.subprocess.Process) -> None:
 
 
 @asynccontextmanager
-async def searching(source: JournalSource) -> AsyncIterator[Search]:
+async def run_search_process(source: JournalSource) -> AsyncIterator[Search]:
     """Run an index process while the context lasts."""
     search = SearchProcess(source)
     running = asyncio.create_task(search.run())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tollkeeper.api.console.asked_lists import lists_asked_by, read_live_rules
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.parts import choices, field, mask_entity, payment_address
+from tollkeeper.api.console.rule_lists import lists_for_kind, read_live_rules
 from tollkeeper.api.console.visit import Visit
 from tollkeeper.api.html import Html, element
 
@@ -26,7 +26,7 @@ async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: 
     words = here.words
     lists = (await here.client.get("/v1/lists"))["lists"]
     rules = await read_live_rules(here) if here.may("rules:read") else {}
-    asked = [(by, name) for by in values for name in lists_asked_by(rules, by)]
+    asked = [(by, name) for by in values for name in lists_for_kind(rules, by)]
     held = {(by, each["name"]) for by in values for each in lists if _holds(each, by)}
     pairs = [pair for pair in asked if pair in held]
     others = [pair for pair in sorted(held) if pair not in pairs]

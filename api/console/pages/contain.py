@@ -16,7 +16,6 @@ from litestar.response import Response
 
 from tollkeeper.api.console.alarm import find_cause
 from tollkeeper.api.console.answers import go_to, html
-from tollkeeper.api.console.asked_lists import FIELDS, lists_asked_by, read_live_rules
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.list_form import BLOCK_HOURS
@@ -55,6 +54,7 @@ from tollkeeper.api.console.parts import (
     text_of,
     written,
 )
+from tollkeeper.api.console.rule_lists import FIELDS, lists_for_kind, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -333,7 +333,7 @@ async def _weigh_block(
     if not newest["payments"]:
         return None
     like = newest["payments"][0]["id"]
-    lists = lists_asked_by(rules, by)
+    lists = lists_for_kind(rules, by)
     held_by = await _held_by(here, lists, value)
     rule = next(iter(rules), None)
     return BlockOffer(mover, like, hour, span, day, denied, passed, lists, held_by, rule)

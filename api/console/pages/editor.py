@@ -13,7 +13,6 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import go_to, html
-from tollkeeper.api.console.asked_lists import FIELDS
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form, rule_text
 from tollkeeper.api.console.page import page
@@ -34,6 +33,7 @@ from tollkeeper.api.console.parts import (
     proposed_address,
     with_code,
 )
+from tollkeeper.api.console.rule_lists import FIELDS
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 

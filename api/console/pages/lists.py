@@ -15,7 +15,6 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import csv_file, go_to, html
-from tollkeeper.api.console.asked_lists import asked_of, read_live_rules
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
@@ -33,6 +32,7 @@ from tollkeeper.api.console.parts import (
     table,
     text_of,
 )
+from tollkeeper.api.console.rule_lists import kind_of_list, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -302,7 +302,7 @@ async def _hits(here: Visit, name: str, values: list[str]) -> Html:
     """Show how many payments of the last week had one of the first values, by the fields that
     active rules look up.
     """
-    by = asked_of(await read_live_rules(here), name) if values else None
+    by = kind_of_list(await read_live_rules(here), name) if values else None
     if by is None:
         return Html("")
     counts = dict.fromkeys(_HITS, 0)
@@ -332,7 +332,7 @@ async def _entry_hits(here: Visit, name: str, entries: Sequence[JsonObject]) -> 
     """Return how many payments of 30 days each entry matched, by the field that active rules look
     up; empty if no rule does so by a field that payments can be searched by.
     """
-    by = asked_of(await read_live_rules(here), name)
+    by = kind_of_list(await read_live_rules(here), name)
     if by is None:
         return {}
     found = await asyncio.gather(*(_entry_hit(here, by, each["value"]) for each in entries))

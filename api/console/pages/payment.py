@@ -14,8 +14,8 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
+from tollkeeper.api.console.highlight import highlight_expression, highlight_rule
 from tollkeeper.api.console.list_form import BLOCK_HOURS, list_form
-from tollkeeper.api.console.lit import lit_expression, lit_text
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.lists import send_entries
 from tollkeeper.api.console.parts import (
@@ -309,7 +309,7 @@ def _because(
     found = next((each for each in rule["conditions"] if each["name"] == wanted), None)
     if found is None:
         return Html("")
-    lit = element("code", lit_expression(text, found["when"], masks))
+    lit = element("code", highlight_expression(text, found["when"], masks))
     said = "" if rule["met"] else here.words("payment.nearest", condition=found["name"])
     return element("p", said, " ", lit, class_="because")
 
@@ -332,7 +332,7 @@ def _rule(
         _conditions(here, rule)
         if text is None
         else element(
-            "pre", element("code", lit_text(text, rule, masks)), class_="rule", tabindex="0"
+            "pre", element("code", highlight_rule(text, rule, masks)), class_="rule", tabindex="0"
         )
     )
     return element(

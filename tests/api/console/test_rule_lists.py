@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tollkeeper.api.console.asked_lists import asked_of, lists_asked_by
+from tollkeeper.api.console.rule_lists import kind_of_list, lists_for_kind
 
 RULE = """rule gate
   list blocked: string
@@ -13,12 +13,12 @@ RULE = """rule gate
 
 
 def test_a_list_is_known_by_the_field_that_a_rule_looks_up_in_it():
-    assert lists_asked_by({"gate": RULE}, "user") == ("blocked",)
-    assert asked_of({"gate": RULE}, "networks") == "ip"
-    assert asked_of({"gate": RULE}, "partners") == "merchant"
-    assert asked_of({"gate": RULE}, "unknown") is None
+    assert lists_for_kind({"gate": RULE}, "user") == ("blocked",)
+    assert kind_of_list({"gate": RULE}, "networks") == "ip"
+    assert kind_of_list({"gate": RULE}, "partners") == "merchant"
+    assert kind_of_list({"gate": RULE}, "unknown") is None
 
 
 def test_a_rule_with_a_word_of_any_length_is_read_once():
     text = f"{RULE}# {'a' * 250_000}"
-    assert asked_of({"gate": text}, "blocked") == "user"
+    assert kind_of_list({"gate": text}, "blocked") == "user"

@@ -20,16 +20,16 @@ _LONG = 5
 
 
 @dataclass(frozen=True, slots=True)
-class LitMark:
+class Highlight:
     """A range of a text, with the HTML to insert before and after it."""
 
     start: int
     end: int
     before: str
-    behind: str
+    after: str
 
 
-def lit_text(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Html:
+def highlight_rule(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Html:
     """Return the rule without its tests: the condition that was met is marked, and each comparison
     shows its values.
 
@@ -47,17 +47,17 @@ def lit_text(text: str, explanation: JsonObject, masks: Mapping[str, str]) -> Ht
     return _render(shown, [mark for mark in marks if mark.end <= len(shown)])
 
 
-def lit_expression(text: str, node: JsonObject, masks: Mapping[str, str]) -> Html:
+def highlight_expression(text: str, node: JsonObject, masks: Mapping[str, str]) -> Html:
     """Return one expression of the rule, highlighted as in the whole text."""
     start, end = node["span"]
     marks = [
-        LitMark(mark.start - start, mark.end - start, mark.before, mark.behind)
+        Highlight(mark.start - start, mark.end - start, mark.before, mark.after)
         for mark in _expression(node, masks)
     ]
     return _render(text[start:end], marks)
 
 
-def _blocks(text: str, explanation: JsonObject) -> Iterator[LitMark]:
+def _blocks(text: str, explanation: JsonObject) -> Iterator[Highlight]:
     for condition in explanation["conditions"]:
         found = re.search(rf"^[ \t]*condition {re.escape(condition['name'])}\b", text, re.MULTILINE)
         if found is None:
@@ -66,10 +66,10 @@ def _blocks(text: str, explanation: JsonObject) -> Iterator[LitMark]:
         stop = len(text) if end is None else end.start()
         stop = found.start() + len(text[found.start() : stop].rstrip())
         outcome = condition["outcome"].replace(" ", "-")
-        yield LitMark(found.start(), stop, f'<span class="block {outcome}">', "</span>")
+        yield Highlight(found.start(), stop, f'<span class="block {outcome}">', "</span>")
 
 
-def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[LitMark]:
+def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[Highlight]:
     """Mark the innermost boolean expressions with the values they depend on; a non-boolean one with
     its own value.
     """
@@ -82,17 +82,17 @@ def _expression(node: JsonObject, masks: Mapping[str, str]) -> Iterator[LitMark]
     value = node["value"]
     kind = value if value in _BOOLEAN else "value"
     values = [part["value"] for part in parts if not part["text"].startswith('"')]
-    behind = masked(", ".join(values) if kind != "value" and values else value, masks)
+    shown_values = mask_values(", ".join(values) if kind != "value" and values else value, masks)
     start, end = node["span"]
-    yield LitMark(
+    yield Highlight(
         start,
         end,
         f'<span class="lit {kind}">',
-        f'<span class="given" data-value="{escape(behind)}"> {escape(behind)}</span></span>',
+        f'<span class="given" data-value="{escape(shown_values)}"> {escape(shown_values)}</span></span>',
     )
 
 
-def masked(said: str, masks: Mapping[str, str]) -> str:
+def mask_values(said: str, masks: Mapping[str, str]) -> str:
     """Replace each value in `masks` by its mask; short values only if they are the whole of a
     quoted text.
     """
@@ -104,10 +104,10 @@ def masked(said: str, masks: Mapping[str, str]) -> str:
     return said
 
 
-def _render(text: str, marks: list[LitMark]) -> Html:
+def _render(text: str, marks: list[Highlight]) -> Html:
     ordered = sorted(marks, key=lambda mark: (mark.start, -mark.end))
     out: list[str] = []
-    open_: list[LitMark] = []
+    open_: list[Highlight] = []
     at = 0
 
     def up_to(place: int) -> None:
@@ -118,7 +118,7 @@ def _render(text: str, marks: list[LitMark]) -> Html:
     for mark in ordered:
         while open_ and open_[-1].end <= mark.start:
             up_to(open_[-1].end)
-            out.append(open_.pop().behind)
+            out.append(open_.pop().after)
         if open_ and mark.end > open_[-1].end:
             continue
         up_to(mark.start)
@@ -126,6 +126,6 @@ def _render(text: str, marks: list[LitMark]) -> Html:
         open_.append(mark)
     while open_:
         up_to(open_[-1].end)
-        out.append(open_.pop().behind)
+        out.append(open_.pop().after)
     up_to(len(text))
     return Html("".join(out))

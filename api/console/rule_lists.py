@@ -30,14 +30,14 @@ async def read_live_rules(here: Visit) -> Mapping[str, str]:
     return {name: answer["rule"]["text"] for name, answer in zip(live, texts, strict=True)}
 
 
-def lists_asked_by(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
+def lists_for_kind(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
     """Return the lists in which the rules look up such values."""
     asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
     return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS.get(by)))
 
 
-def asked_of(rules: Mapping[str, str], name: str) -> str | None:
+def kind_of_list(rules: Mapping[str, str], name: str) -> str | None:
     """Return the kind of value that the rules look up in the list; None if there is none, or if
     payments can't be searched by it.
     """
-    return next((by for by in FIELDS if name in lists_asked_by(rules, by)), None)
+    return next((by for by in FIELDS if name in lists_for_kind(rules, by)), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.needed import NeededFields, path_of
+from tollkeeper.grammar.checker.needed_fields import NeededFields, path_of
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.diagnostics import Diagnostic
 

@@ -10,7 +10,7 @@ from typing import Any
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
-from tollkeeper.grammar.checker import declarations, events, given, scorecards
+from tollkeeper.grammar.checker import declarations, events, scorecards, test_blocks
 from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.cost import too_costly
 from tollkeeper.grammar.checker.expressions import condition
@@ -65,7 +65,7 @@ def _program(work: Work, file: s.File) -> p.Program:
             work.fields = events.own_fields(work, _items_of_kind(file, s.Field))
     _items(work, file)
     program = _PROGRAMS[file.kind](work, file)
-    tests = given.tests(work, file)
+    tests = test_blocks.tests(work, file)
     if isinstance(program, p.Definitions):
         return program
     # A test's expectation may be the first to read a let of definitions.

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.needed import NeededFields
+from tollkeeper.grammar.checker.needed_fields import NeededFields
 from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.vocabulary import Vocabulary, is_always_there
 from tollkeeper.grammar.walk import children

@@ -131,7 +131,7 @@ async def list_alerts(
             chosen in (None, mark.state)
             and raised.at >= begin
             and monitor in (None, raised.monitor)
-            and _is_seen(request, alert)
+            and _is_visible(request, alert)
         )
 
     narrowed = chosen or begin or monitor or request.key.merchants
@@ -216,12 +216,12 @@ async def _find(request: Request, id_: str) -> Alert:
     if spot is None:
         raise NotFound("alert", "there is no alert of this id")
     found = await request.engine.outbox.read(lambda c: outbox.alert(c, account, *spot))
-    if found is None or not _is_seen(request, found):
+    if found is None or not _is_visible(request, found):
         raise NotFound("alert", "there is no alert of this id")
     return found
 
 
-def _is_seen(request: Request, alert: Alert) -> bool:
+def _is_visible(request: Request, alert: Alert) -> bool:
     """Whether the requester may see the alert: a user limited to some merchants sees only these
     merchants' alerts.
     """

@@ -14,10 +14,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from tollkeeper.api.http.bodies import read_json
+from tollkeeper.api.http.disconnect import run_while_connected
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.examples import RULE
 from tollkeeper.api.http.file_kinds import NOUN_OF, FileNoun
-from tollkeeper.api.http.leaving import while_awaited
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import FLAG, query_parameter
 from tollkeeper.api.http.proofs import ProofView, proof_view
@@ -289,7 +289,7 @@ async def _prove(request: Request, content: bytes, known: KnownNames, name: str)
             None if active is None else active.program,
             account.settings.thresholds,
         )
-        found = await while_awaited(request, proving)
+        found = await run_while_connected(request, proving)
     except JobExceededError as error:
         raise invalid([Violation("prove", "out_of_range", f"proving it: {error}")]) from None
     return ProofsView([proof_view(each) for each in found.proofs], found.complete)

@@ -33,8 +33,8 @@ from tollkeeper.api.http.queries import (
 )
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
-from tollkeeper.api.http.seen import check_payment, check_seen
 from tollkeeper.api.http.tags import LABELS
+from tollkeeper.api.http.visibility import check_visible, check_visible_payment
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.payment import RequiredText
 from tollkeeper.engine.intake.violations import Violation
@@ -170,7 +170,7 @@ async def put_label(
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
     source: SourceName,
 ) -> LabelAnswer:
-    await check_seen(request, id)
+    await check_visible(request, id)
     sent = await read_json(request, LabelBody)
     label = _label(request, _source(source), sent.label, sent.reason, sent.at)
     await set_label(request.engine, request.key.account, id, label)
@@ -197,7 +197,7 @@ async def remove_label(
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
     source: SourceName,
 ) -> LabelRemovalAnswer:
-    await check_seen(request, id)
+    await check_visible(request, id)
     label = _label(request, _source(source), None, None, None)
     if not await set_label(request.engine, request.key.account, id, label):
         raise not_found("source", "the payment has no label of this source")
@@ -220,7 +220,7 @@ async def read_labels(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> PaymentLabels:
-    await check_payment(request, id)
+    await check_visible_payment(request, id)
     labels = await labels_of(request.engine, request.key.account, id)
     views = [label_view(id, labels[source]) for source in SOURCES if source in labels]
     return PaymentLabels(verdict_of(verdicts(labels)), views)

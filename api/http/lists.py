@@ -18,8 +18,8 @@ from tollkeeper.api.http.parameters import NAME, NextCursor, path_parameter, que
 from tollkeeper.api.http.parameters import limit as page_limit
 from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.seen import find_seen_list, is_list_seen
 from tollkeeper.api.http.tags import LISTS
+from tollkeeper.api.http.visibility import find_visible_list, is_list_visible
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import show_entry
@@ -162,7 +162,7 @@ class RemovedAnswer(Struct, frozen=True):
 )
 async def list_lists(request: Request) -> ListOfLists:
     lists = request.account.lists
-    names = [name for name in sorted(lists) if is_list_seen(request, name)]
+    names = [name for name in sorted(lists) if is_list_visible(request, name)]
     return ListOfLists([list_view(name, lists[name].spec) for name in names])
 
 
@@ -179,7 +179,7 @@ async def list_lists(request: Request) -> ListOfLists:
     refusals=(404,),
 )
 async def read_list(request: Request, name: NamedList) -> ListAnswer:
-    return ListAnswer(list_view(name, find_seen_list(request, name).spec))
+    return ListAnswer(list_view(name, find_visible_list(request, name).spec))
 
 
 @operation(
@@ -252,7 +252,7 @@ async def read_entries(
         ),
     ] = None,
 ) -> EntryPage:
-    spec = find_seen_list(request, name).spec
+    spec = find_visible_list(request, name).spec
     most = read_limit(limit)
     journal, account = request.engine.journal, request.key.account
     if value is None:

@@ -26,7 +26,7 @@ from tollkeeper.api.http.forward import (
 )
 from tollkeeper.api.http.joining import KEPT_FILES, give_kept
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.proved import proved
+from tollkeeper.api.http.prove_ownership import prove_ownership
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
 
@@ -56,7 +56,7 @@ class SharingNode:
         if self.engine is not None:
             # Keep the former engine's address of the owner until this one learns a newer one.
             engine.forwards_to = self.engine.forwards_to
-        self.engine, self.app = engine, proved(app, engine)
+        self.engine, self.app = engine, prove_ownership(app, engine)
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for clients."""

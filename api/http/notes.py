@@ -12,8 +12,8 @@ from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import LINES
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.seen import check_payment, check_seen
 from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.api.http.visibility import check_visible, check_visible_payment
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.labels.notes import MAX_NOTE, PaymentNote, add_note, notes_of
 
@@ -60,7 +60,7 @@ async def list_notes(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> NoteList:
-    await check_payment(request, id)
+    await check_visible_payment(request, id)
     notes = await notes_of(request.engine, request.key.account, id)
     return NoteList([_note_view(note) for note in notes])
 
@@ -85,7 +85,7 @@ async def post_note(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> NoteAnswer:
-    await check_seen(request, id)
+    await check_visible(request, id)
     text = (await read_json(request, NoteBody)).note.text
     key = request.key
     return NoteAnswer(_note_view(await add_note(request.engine, key.account, id, key.id, text)))

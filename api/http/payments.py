@@ -25,11 +25,10 @@ from tollkeeper.api.http.bodies import (
 from tollkeeper.api.http.error_answers import refusal
 from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
-from tollkeeper.api.http.forcing import obey, obey_update
+from tollkeeper.api.http.forced_outcomes import force_outcome, force_update_outcome
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.views import (
     ExplanationAnswer,
@@ -37,6 +36,7 @@ from tollkeeper.api.http.views import (
     explanation_view,
     payment_view,
 )
+from tollkeeper.api.http.visibility import check_visible
 from tollkeeper.engine.decide import decide_payment
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.explain.explain import explain
@@ -219,7 +219,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     if not isinstance(sent, Update):
         raise invalid(sent)
     if request.account.live is not None:
-        await obey_update(body)
+        await force_update_outcome(body)
     # The payment's next update must start from the result of this one.
     async with engine.locks.of("payment", account, payment_id):
         updated = await merge_update(engine, account, payment_id, sent, arrived)
@@ -281,7 +281,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
 )
 async def read_payment(request: Request, raw_id: RawId) -> bytes:
     payment_id = _payment_id(raw_id)
-    await check_seen(request, payment_id)
+    await check_visible(request, payment_id)
     states = await request.engine.journal.states(request.key.account, payment_id)
     if not states:
         raise _no_payment()
@@ -324,7 +324,7 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
     payment = read_creation(body, arrived, active.limits)
     if not isinstance(payment, Payment):
         raise invalid(payment)
-    forced = UNFORCED if active.account.live is None else await obey(payment.metadata)
+    forced = UNFORCED if active.account.live is None else await force_outcome(payment.metadata)
     try:
         decided = await decide_payment(engine, active, payment, arrived, forced)
         try:

@@ -11,8 +11,8 @@ from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.api.http.visibility import check_visible
 from tollkeeper.engine.keep_accesses import note_reveal
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
@@ -62,7 +62,7 @@ async def reveal_field(
     request: Request,
     id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
 ) -> RevealAnswer:
-    await check_seen(request, id)
+    await check_visible(request, id)
     wanted = (await read_json(request, RevealBody)).reveal.field
     engine, key = request.engine, request.key
     known = await engine.journal.first_and_last(key.account, id)

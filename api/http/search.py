@@ -28,8 +28,8 @@ from tollkeeper.api.http.queries import (
     show_place,
 )
 from tollkeeper.api.http.request import Request
-from tollkeeper.api.http.seen import check_seen
 from tollkeeper.api.http.tags import PAYMENTS
+from tollkeeper.api.http.visibility import check_visible
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.labels.label import Verdict
 from tollkeeper.engine.search.filters import Filter
@@ -218,7 +218,7 @@ async def find_related(
     since: Since = None,
 ) -> RelatedAnswer:
     question = FindRelated(id, read_since(request, since), request.key.merchants)
-    await check_seen(request, id)
+    await check_visible(request, id)
     # A union can't be passed as a type.
     found, lag = await request.search.ask(
         request.key.account,

@@ -14,7 +14,7 @@ from tollkeeper.api.terminal.options import data_option, json_option, late_optio
 from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, show_whole
 
 if TYPE_CHECKING:
-    from tollkeeper.api.terminal.given import CandidateFiles
+    from tollkeeper.api.terminal.inputs import CandidateFiles
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.offline.backtest.compare import Labels
     from tollkeeper.engine.offline.backtest.report import Report
@@ -71,8 +71,8 @@ def backtest(
     data: JournalSource,
 ) -> None:
     """Try CANDIDATE, a file or NAME@VERSION, on stored history."""
-    from tollkeeper.api.terminal.given import (
-        GivenError,
+    from tollkeeper.api.terminal.inputs import (
+        InputError,
         read_candidate,
         read_labels,
         read_since,
@@ -109,7 +109,7 @@ def backtest(
                     )
                 else:
                     report = _over_files(histories, candidate_files, begin, known, progress, late)
-    except (BrokenFileError, GivenError) as error:
+    except (BrokenFileError, InputError) as error:
         refuse(str(error))
     _tell(report, html, markdown=markdown, as_json_=as_json_)
 

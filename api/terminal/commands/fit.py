@@ -62,7 +62,7 @@ def fit(
 
     Publishes nothing: the new text is for review.
     """
-    from tollkeeper.api.terminal.given import GivenError, read_since
+    from tollkeeper.api.terminal.inputs import InputError, read_since
     from tollkeeper.api.terminal.rendering import draw_fitted
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.lists.environment import Environment
@@ -101,7 +101,7 @@ def fit(
                 examples = examples_of_account(data, account, program, begins, age, progress)
         estimate = fit_curves if curves else fit_calibration if calibration else fit_weights
         fitted = estimate(reading.text, program, examples)
-    except (FitError, GivenError, NothingToLearnError, StreamError, OSError) as error:
+    except (FitError, InputError, NothingToLearnError, StreamError, OSError) as error:
         refuse(str(error))
     err.print(draw_fitted(fitted), soft_wrap=True)
     if output is None:

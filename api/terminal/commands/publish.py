@@ -95,7 +95,7 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
     """Show how FILE differs in meaning from the active version, and which past decisions it would
     change.
     """
-    from tollkeeper.api.terminal.given import GivenError, read_since
+    from tollkeeper.api.terminal.inputs import InputError, read_since
     from tollkeeper.api.terminal.rendering import draw_preview
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.offline.preview import preview_file
@@ -104,7 +104,7 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
     moment = now()
     try:
         begin = read_since(since, moment)
-    except GivenError as error:
+    except InputError as error:
         raise click.BadParameter(str(error), param_hint="--since") from None
     found = load_file(file, library_of([file.parent]))
     with refusals(), progress_bar("replaying") as progress:

@@ -111,7 +111,7 @@ def suggest(
     """
     import msgspec
 
-    from tollkeeper.api.terminal.given import GivenError, read_labels, read_since
+    from tollkeeper.api.terminal.inputs import InputError, read_labels, read_since
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.offline.backtest.files import HistoryError
 
@@ -155,7 +155,7 @@ def suggest(
                     if account
                     else read_files(histories, age, labelling, progress, late)
                 )
-    except (GivenError, HistoryError, NothingToLearnError) as error:
+    except (InputError, HistoryError, NothingToLearnError) as error:
         refuse(str(error))
     left_out = frozenset(without) | (frozenset() if by_score is None else {"score"})
     aims = SearchAims(conditions, precision=precision, people=people, without=left_out)

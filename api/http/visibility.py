@@ -13,16 +13,16 @@ from tollkeeper.engine.registry.state import ListState
 from tollkeeper.engine.search.terms import read_facts
 
 
-async def check_payment(request: Request, payment_id: str) -> None:
+async def check_visible_payment(request: Request, payment_id: str) -> None:
     """Raise `Problem` 404 unless there is such a payment and the user may see it."""
     key = request.key
     if key.merchants:
-        await check_seen(request, payment_id)
+        await check_visible(request, payment_id)
     elif not await request.engine.journal.exists(key.account, Kind.PAYMENT, payment_id):
         raise not_found("id", "no payment has this id")
 
 
-async def check_seen(request: Request, payment_id: str) -> None:
+async def check_visible(request: Request, payment_id: str) -> None:
     """Raise `Problem` 404, as for an unknown id, for a payment of another merchant."""
     key = request.key
     if not key.merchants:
@@ -32,13 +32,13 @@ async def check_seen(request: Request, payment_id: str) -> None:
         raise not_found("id", "no payment has this id")
 
 
-def is_list_seen(request: Request, name: str) -> bool:
+def is_list_visible(request: Request, name: str) -> bool:
     """Whether the requester may read the list."""
     return not request.key.merchants or name in request.account.settings.merchant_lists
 
 
-def find_seen_list(request: Request, name: str) -> ListState:
+def find_visible_list(request: Request, name: str) -> ListState:
     """Find a list. Raises `NotFound` if it doesn't exist, or if the requester may not read it."""
-    if not is_list_seen(request, name):
+    if not is_list_visible(request, name):
         raise NotFound("list", f"there is no list `{name}`")
     return find_list(request.account, name)

@@ -25,7 +25,7 @@ _AGO = re.compile(r"([0-9]{1,6})([mhd])")
 _UNITS = {"m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 
 
-class GivenError(Exception):
+class InputError(Exception):
     """An input that can't be read; the message is one line."""
 
 
@@ -44,7 +44,7 @@ class CandidateFiles(NamedTuple):
 def read_candidate(given: str, account: str | None, source: JournalSource) -> CandidateFiles:
     """Read the program from a file or, with an account, from a stored version `NAME@VERSION`.
 
-    Raises `GivenError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
+    Raises `InputError`, `BrokenFileError`; `NotFound` and `JournalError` for a stored version.
     """
     name, _, version = given.rpartition("@")
     program: Program
@@ -55,11 +55,11 @@ def read_candidate(given: str, account: str | None, source: JournalSource) -> Ca
     else:
         path = Path(given)
         if not path.is_file():
-            raise GivenError(f"there is no file `{given}`")
+            raise InputError(f"there is no file `{given}`")
         file = load_file(path, library_of([path.parent]))
         program, events = file.program, file.events
     if not isinstance(program, Rule | Scorecard):
-        raise GivenError("a backtest takes a rule or a scorecard")
+        raise InputError("a backtest takes a rule or a scorecard")
     return CandidateFiles(program, events)
 
 
@@ -70,19 +70,19 @@ def read_labels(path: Path) -> Labels:
     """Read labels by payment id, from CSV with the columns `id` and `label` or from JSON lines of
     the same.
 
-    The later of two labels for a payment counts. Raises `GivenError`.
+    The later of two labels for a payment counts. Raises `InputError`.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix == ".csv":
                 rows = csv.DictReader(file)
                 if not {"id", "label"} <= set(rows.fieldnames or ()):
-                    raise GivenError(f"{path}: a label file has the columns `id` and `label`")
+                    raise InputError(f"{path}: a label file has the columns `id` and `label`")
                 return {row["id"]: row["label"] for row in rows if row["label"]}
             read = (_line(path, number, line) for number, line in enumerate(file, start=1))
             return {each.id: str(each.label) for each in read if each is not None}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise GivenError(f"{path} can't be read: {error}") from None
+        raise InputError(f"{path} can't be read: {error}") from None
 
 
 def _line(path: Path, number: int, line: str) -> _LabelledPayment | None:
@@ -91,11 +91,11 @@ def _line(path: Path, number: int, line: str) -> _LabelledPayment | None:
     try:
         return _labelled(line)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise GivenError(f"{path}:{number}: {error}") from None
+        raise InputError(f"{path}:{number}: {error}") from None
 
 
 def read_since(text: str, now: int) -> int:
-    """Read `30d`, `12h`, `90m` before `now`, a day or an instant, as µs. Raises `GivenError`."""
+    """Read `30d`, `12h`, `90m` before `now`, a day or an instant, as µs. Raises `InputError`."""
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return max(0, now - int(ago[1]) * _UNITS[ago[2]])
@@ -103,5 +103,5 @@ def read_since(text: str, now: int) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         message = f"`{text}` is neither a time ago such as `30d` nor a day such as `2026-03-01`"
-        raise GivenError(message) from None
+        raise InputError(message) from None
     return to_microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tollkeeper.api.terminal.given import GivenError, read_labels, read_since
+from tollkeeper.api.terminal.inputs import InputError, read_labels, read_since
 from tollkeeper.engine.instants import to_microseconds
 
 NOW = to_microseconds(datetime(2026, 3, 31, tzinfo=UTC))
@@ -37,7 +37,7 @@ def test_labels_that_cannot_be_read_are_told(
     tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(GivenError) as raised:
+    with pytest.raises(InputError) as raised:
         read_labels(tmp_path / name)
     assert message in str(raised.value)
 
@@ -57,5 +57,5 @@ def test_a_period_begins_some_time_ago_or_at_a_moment(text: str, moment: datetim
 
 @pytest.mark.parametrize("text", ["", "30", "d", "yesterday", "9" * 9 + "d", "2026-13-01"])
 def test_another_beginning_is_refused(text: str) -> None:
-    with pytest.raises(GivenError, match="neither a time ago"):
+    with pytest.raises(InputError, match="neither a time ago"):
         read_since(text, NOW)

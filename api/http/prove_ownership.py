@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.runtime import Engine
 
 
-def proved(app: ASGIApp, engine: Engine) -> ASGIApp:
+def prove_ownership(app: ASGIApp, engine: Engine) -> ASGIApp:
     """Wrap the application: it answers 503 instead of what it can't prove."""
 
     async def handle(scope: Scope, receive: Receive, send: Send) -> None:

@@ -34,7 +34,7 @@ class _SentBody(Struct, frozen=True):
 _UPDATE = msgspec.json.Decoder(_SentBody)
 
 
-async def obey(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
+async def force_outcome(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
     """Wait and fail as the request's metadata asks; return the forced outcome.
 
     Raises `Problem`: the requested one, or 422 for what can't be forced.
@@ -49,15 +49,15 @@ async def obey(metadata: Mapping[str, Any] | None) -> ForcedOutcome:
     return forced
 
 
-async def obey_update(body: bytes) -> None:
-    """`obey` for an update's body, whose metadata is read only for this.
+async def force_update_outcome(body: bytes) -> None:
+    """`force_outcome` for an update's body, whose metadata is read only for this.
 
     Also raises `Problem` for a forced score or action, which an update doesn't have.
     """
     metadata = _UPDATE.decode(body).payment.metadata
     if not isinstance(metadata, dict):
         return
-    forced = await obey(metadata)
+    forced = await force_outcome(metadata)
     if forced.action is not None or forced.score is not None:
         message = "an update is not decided: it can be delayed or refused"
         raise invalid([Violation("payment.metadata.toll_test", "invalid_value", message)])

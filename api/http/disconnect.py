@@ -12,7 +12,7 @@ from tollkeeper.api.http.request import Request
 T = TypeVar("T")
 
 
-async def while_awaited(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`, which is cancelled when the request's client disconnects; the
     body must have been read.
 

@@ -85,26 +85,26 @@ def main() -> None:
         arguments = () if options.full else SHORT[name]
         notes.print(f"{name} …", end=" ")
         begun = time.monotonic()
-        output = printed(name, arguments)
+        output = output_of(name, arguments)
         notes.print("failed" if output is None else f"{time.monotonic() - begun:.0f} s")
         if output is None:
             failed.append(name)
             continue
         command = " ".join(["python -m tollkeeper.bench." + name, *arguments])
-        PAGE.write_text(filled(PAGE.read_text(), name, f"`{command}`\n\n{output}"))
-    PAGE.write_text(filled(PAGE.read_text(), "machine", machine()))
+        PAGE.write_text(fill_page(PAGE.read_text(), name, f"`{command}`\n\n{output}"))
+    PAGE.write_text(fill_page(PAGE.read_text(), "machine", machine()))
     if failed:
         sys.exit(f"these failed, and their tables are as before: {', '.join(failed)}")
 
 
-def printed(name: str, arguments: tuple[str, ...]) -> str | None:
+def output_of(name: str, arguments: tuple[str, ...]) -> str | None:
     """Return a benchmark's output; None if it fails."""
     command = [sys.executable, "-m", f"tollkeeper.bench.{name}", *arguments]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     return None if ran.returncode else ran.stdout.strip()
 
 
-def filled(page: str, name: str, output: str) -> str:
+def fill_page(page: str, name: str, output: str) -> str:
     """Return the page with this output between the benchmark's marks. ValueError for a page without
     them.
     """

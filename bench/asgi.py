@@ -28,7 +28,7 @@ from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.serve import run_background
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
-from tollkeeper.bench.load import Measured, load
+from tollkeeper.bench.load import LoadResult, load
 from tollkeeper.bench.servers import Server, calling, free_port, serving
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
@@ -108,7 +108,7 @@ def serve(server: str, name: str, port: int) -> None:
 
 
 @contextmanager
-def served(server: str, name: str, folder: Path) -> Iterator[Server]:
+def serve_application(server: str, name: str, folder: Path) -> Iterator[Server]:
     """That application on that server, with a data folder of its own."""
     os.environ[FOLDER] = str(folder / server)
     key = furnish(folder / server, "shipped") if name == "whole" else ""
@@ -131,22 +131,25 @@ def main() -> None:
         with TemporaryDirectory(prefix="toll-bench-") as place, ExitStack() as running:
             folder = Path(place)
             servers = {
-                each: running.enter_context(served(each, name, folder)) for each in installed
+                each: running.enter_context(serve_application(each, name, folder))
+                for each in installed
             }
             if name == "bare":
                 way = "uvicorn, by a route of Litestar's"
-                servers[way] = running.enter_context(served("uvicorn", "routed", folder))
+                servers[way] = running.enter_context(serve_application("uvicorn", "routed", folder))
             else:
                 key = furnish(folder / "toll", "shipped")
                 servers["toll serve"] = running.enter_context(serving(folder / "toll", key))
-            found = measured(servers, options.seconds, options.rounds)
+            found = measure_servers(servers, options.seconds, options.rounds)
         show_servers(title, found)
     if "granian" not in installed:
         print("granian is not installed here\n")
 
 
-def measured(servers: dict[str, Server], seconds: int, rounds: int) -> dict[str, list[Measured]]:
-    found: dict[str, list[Measured]] = {name: [] for name in servers}
+def measure_servers(
+    servers: dict[str, Server], seconds: int, rounds: int
+) -> dict[str, list[LoadResult]]:
+    found: dict[str, list[LoadResult]] = {name: [] for name in servers}
     for server in servers.values():
         load(server, 1)
     for _ in range(rounds):
@@ -155,7 +158,7 @@ def measured(servers: dict[str, Server], seconds: int, rounds: int) -> dict[str,
     return found
 
 
-def show_servers(title: str, found: dict[str, list[Measured]], one: str = "uvicorn") -> None:
+def show_servers(title: str, found: dict[str, list[LoadResult]], one: str = "uvicorn") -> None:
     """Print medians, and each CPU as a multiple of that of `one`."""
     first = median(each.cpu_each for each in found[one])
     rows = []

@@ -121,7 +121,7 @@ async def furnish(folder: Path) -> None:
         await store.perform(engine, "bench", lambda _share: None)
 
 
-def filled(folder: Path, happened: Iterable[Entry]) -> Path:
+def fill_folder(folder: Path, happened: Iterable[Entry]) -> Path:
     """Return a data folder with a shop and these entries."""
     asyncio.run(furnish(folder))
     with closing(schema.connect(folder)) as connection:
@@ -157,8 +157,8 @@ def main() -> None:
         assert report.payments.payments == payments
 
     with TemporaryDirectory(prefix="toll-bench-") as name:
-        alone = filled(Path(name, "alone"), created)
-        updated_too = filled(Path(name, "updated"), happened)
+        alone = fill_folder(Path(name, "alone"), created)
+        updated_too = fill_folder(Path(name, "updated"), happened)
         runs: dict[str, Callable[[], None]] = {
             "plain decode of the payments": plain,
             "payments alone": lambda: tried(alone, RULE),

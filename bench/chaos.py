@@ -43,7 +43,7 @@ from tollkeeper.bench.faults.cluster import (
 from tollkeeper.bench.faults.database import Pair
 from tollkeeper.bench.faults.faults import FAULTS, Fault, Site, broken, name_of
 from tollkeeper.bench.faults.history import History, write
-from tollkeeper.bench.faults.network import ROUTER, alone, missing, network
+from tollkeeper.bench.faults.network import ROUTER, missing, network, run_in_namespaces
 from tollkeeper.bench.faults.receiver import receiver
 from tollkeeper.bench.tables import Target, show, show_targets
 
@@ -73,7 +73,7 @@ def main() -> None:
     if (reason := missing() or database.missing() or lacking) is not None:
         notes.print(f"chaos can't be had here: {reason}")
         sys.exit(SKIPPED)
-    code = alone(["-m", "tollkeeper.bench.chaos", *sys.argv[1:]])
+    code = run_in_namespaces(["-m", "tollkeeper.bench.chaos", *sys.argv[1:]])
     if code is not None:
         sys.exit(code)
     seed = int(time.time()) if given.seed is None else given.seed
@@ -82,7 +82,7 @@ def main() -> None:
         folder = Path(name)
         # Servers run as another user, who needs access to the folder.
         folder.chmod(0o755)
-        history, made, findings = measured(folder, given.seconds, seed, given.patroni)
+        history, made, findings = measure(folder, given.seconds, seed, given.patroni)
         keep = given.keep
         if findings.faults and keep is None:
             keep = Path(gettempdir(), f"toll-chaos-{seed}")
@@ -95,7 +95,7 @@ def main() -> None:
     sys.exit(bool(findings.faults))
 
 
-def measured(
+def measure(
     folder: Path, seconds: float, seed: int, manager: Path | None
 ) -> tuple[History, Counter[str], Findings]:
     """Return the requests, the journal and the notices; the faults made; and the findings."""

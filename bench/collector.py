@@ -29,7 +29,7 @@ from tollkeeper.api.http import serve as serving
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.history import fill
 from tollkeeper.bench.http import furnish
-from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.servers import Server, calling, free_port
 from tollkeeper.bench.tables import show
 
@@ -42,15 +42,15 @@ SETTINGS: dict[str, Callable[[], None]] = {
 
 
 @dataclass(frozen=True)
-class Driven:
+class SettingRun:
     """A service with one setting, the file where it writes its pauses (in seconds), and its
     results.
     """
 
     server: Server
     notes: Path
-    full: list[Measured] = field(default_factory=list)
-    half: list[Measured] = field(default_factory=list)
+    full: list[LoadResult] = field(default_factory=list)
+    half: list[LoadResult] = field(default_factory=list)
 
     def pauses(self) -> list[float]:
         self.server.process.send_signal(signal.SIGUSR1)
@@ -104,7 +104,7 @@ def main() -> None:
                 f"tollkeeper.bench.collector.serve({str(data)!r}, {port}, {name!r}, {str(notes)!r})"
             )
             server = running.enter_context(calling(call, port, "/health/ready", key))
-            driven[name] = Driven(server, notes)
+            driven[name] = SettingRun(server, notes)
         for each in driven.values():
             load(each.server, 1)
         for _ in range(options.rounds):
@@ -129,7 +129,7 @@ def main() -> None:
         )
 
 
-def row(name: str, each: Driven) -> list[str | int | float]:
+def row(name: str, each: SettingRun) -> list[str | int | float]:
     pauses = each.pauses()
     return [
         name,

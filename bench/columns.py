@@ -30,7 +30,7 @@ from typing import Any
 import duckdb
 
 from tollkeeper.bench.backtest import RULE as CHECKOUT
-from tollkeeper.bench.history import A_SECOND, BATCH, INSERT, stored
+from tollkeeper.bench.history import A_SECOND, BATCH, INSERT, stored_entries
 from tollkeeper.bench.servers import TOLL, cpu_seconds
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.columns.export import export_columns
@@ -120,11 +120,11 @@ def outcomes(random: Random) -> list[bytes]:
     return made
 
 
-def decided(payments: int, first: int, end: int, a_second: float) -> Iterator[Entry]:
+def decided_entries(payments: int, first: int, end: int, a_second: float) -> Iterator[Entry]:
     """Payments of different amounts, each with a decision."""
     random = Random(3)
     pool = outcomes(random)
-    for entry in stored(first, payments, end, a_second):
+    for entry in stored_entries(first, payments, end, a_second):
         cents = random.randrange(100, 200_000)
         amount = b'"amount":%d.%02d' % divmod(cents, 100)
         body = entry.body.replace(b'"amount":129.9', amount)
@@ -136,7 +136,7 @@ def fill(folder: Path, payments: int, end: int, a_second: float = A_SECOND) -> N
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
-        rows = decided(payments, last + 1, end, a_second)
+        rows = decided_entries(payments, last + 1, end, a_second)
         while batch := list(islice(rows, BATCH)):
             connection.execute("BEGIN")
             connection.executemany(INSERT, batch)

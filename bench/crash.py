@@ -75,7 +75,9 @@ def main() -> None:
         with serving(folder, key):
             pass
         show_found(
-            acknowledged, kills, read_folder(folder, lambda picture: found(picture, acknowledged))
+            acknowledged,
+            kills,
+            read_folder(folder, lambda picture: count_errors(picture, acknowledged)),
         )
 
 
@@ -147,7 +149,7 @@ def payment(id_: str, user: str) -> dict[str, Any]:
     }
 
 
-async def found(picture: Picture, acknowledged: Acknowledged) -> dict[str, int]:
+async def count_errors(picture: Picture, acknowledged: Acknowledged) -> dict[str, int]:
     """Return the number of errors in the journal, by their names in the table."""
     entries = [entry for batch in picture.journal.replay() for entry in batch]
     ids = {kind: {entry.id for entry in entries if entry.kind == kind} for kind in Kind}

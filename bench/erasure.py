@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import NamedTuple
 
-from tollkeeper.bench.rebuild import alone, configure, entries, store
+from tollkeeper.bench.rebuild import configure, entries, run_in_process, store
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.erasure import erase_user
@@ -41,7 +41,7 @@ class Erasures(NamedTuple):
     wall: float
 
 
-class Seen(NamedTuple):
+class ErasureTimes(NamedTuple):
     indexed: Erasures
     without: Erasures
 
@@ -55,23 +55,23 @@ async def erase(engine: Engine, users: range) -> Erasures:
     return Erasures(payments, took[0] / len(users), took[1] / len(users))
 
 
-async def erase_in(folder: Path) -> Seen:
+async def erase_in(folder: Path) -> ErasureTimes:
     with closing(Follower(folder)) as follower:
         follower.catch_up()
     async with open_engine(folder, "bench") as engine:
         await rebuild(engine, lambda _share: None)
         indexed = await erase(engine, range(PERSONS))
         remove_index(folder)
-        return Seen(indexed, await erase(engine, range(PERSONS, PERSONS + PERSONS_WITHOUT)))
+        return ErasureTimes(indexed, await erase(engine, range(PERSONS, PERSONS + PERSONS_WITHOUT)))
 
 
-def measure(payments: int) -> Seen:
+def measure(payments: int) -> ErasureTimes:
     with TemporaryDirectory(prefix="toll-erasure-") as name:
         folder = Path(name)
         asyncio.run(configure(folder))
         # Seven in ten have an update.
         store(folder, islice(entries(payments), payments * 17 // 10))
-        return alone(partial(erase_in, folder))
+        return run_in_process(partial(erase_in, folder))
 
 
 def main() -> None:

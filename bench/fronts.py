@@ -33,7 +33,7 @@ _ANSWER = PaymentCreated(
 )
 
 
-class Sent(msgspec.Struct, array_like=True):
+class ForwardedPayment(msgspec.Struct, array_like=True):
     """A payment on its way to the decider: its key, its arrival, and the decoded payment."""
 
     key: str
@@ -81,7 +81,7 @@ def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tupl
     for turn in range(turns):
         for place in range(batch):
             packed = encode(
-                Sent("toll_abcdefgh", arrived, payments[(turn + place) % len(payments)])
+                ForwardedPayment("toll_abcdefgh", arrived, payments[(turn + place) % len(payments)])
             )
             front_end.sendall(len(packed).to_bytes(_LENGTH) + packed)
         answered = 0
@@ -99,7 +99,10 @@ def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tupl
 
 def decide(connection: socket.socket, count: int) -> float:
     """Return the seconds of CPU to unpack and answer so many payments."""
-    encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Sent).decode
+    encode, decode = (
+        msgspec.msgpack.Encoder().encode,
+        msgspec.msgpack.Decoder(ForwardedPayment).decode,
+    )
     buffer = b""
     begun = time.process_time()
     while count:

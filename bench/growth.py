@@ -30,7 +30,7 @@ from tollkeeper.bench.create import create
 from tollkeeper.bench.history import fill
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.rules import growing
-from tollkeeper.bench.servers import ACCOUNT, held
+from tollkeeper.bench.servers import ACCOUNT, resources_of
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.explain.explain import explain
 from tollkeeper.engine.instants import now
@@ -60,7 +60,7 @@ MEMORY_GIB = 2
 
 
 @dataclass(frozen=True)
-class Seen:
+class SizeFigures:
     """Seconds of a start, bytes of memory after it, payments a second on disk, µs of CPU to decide
     a payment, to read a stored one and to explain it, elements in the windows.
     """
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def targets(
-    rules: dict[int, Seen], lists: dict[int, Seen], payments: dict[int, Seen]
+    rules: dict[int, SizeFigures], lists: dict[int, SizeFigures], payments: dict[int, SizeFigures]
 ) -> Iterator[Target]:
     grown_by = {"rules": rules, "list entries": lists, "stored payments": payments}
     for name, sizes in grown_by.items():
@@ -106,7 +106,7 @@ def targets(
         yield Target("GiB held with 1,000,000 payments in the windows", gib, at_most=MEMORY_GIB)
 
 
-def show_sizes(title: str, what: str, sizes: dict[int, Seen]) -> None:
+def show_sizes(title: str, what: str, sizes: dict[int, SizeFigures]) -> None:
     show(
         title,
         [
@@ -126,13 +126,13 @@ def show_sizes(title: str, what: str, sizes: dict[int, Seen]) -> None:
     )
 
 
-def grown(sizes: Sequence[int], furnish: Callable[[Path, int], None]) -> dict[int, Seen]:
+def grown(sizes: Sequence[int], furnish: Callable[[Path, int], None]) -> dict[int, SizeFigures]:
     """Return the measurements of a folder of each size."""
     found = {}
     for size in sizes:
         with TemporaryDirectory(prefix="toll-growth-") as name:
             furnish(Path(name), size)
-            found[size] = apart(Path(name))
+            found[size] = measure_in_process(Path(name))
     return found
 
 
@@ -182,30 +182,30 @@ def publish(folder: Path, rules: Mapping[str, str]) -> None:
     uvloop.run(work())
 
 
-def apart(folder: Path) -> Seen:
+def measure_in_process(folder: Path) -> SizeFigures:
     """Return what a new process measures, without memory left from others."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
-        return processes.submit(seen, folder).result()
+        return processes.submit(measure_folder, folder).result()
 
 
-def seen(folder: Path) -> Seen:
+def measure_folder(folder: Path) -> SizeFigures:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_seen(folder))
+        return runner.run(_measure(folder))
 
 
-async def _seen(folder: Path) -> Seen:
+async def _measure(folder: Path) -> SizeFigures:
     begun = time.perf_counter()
     async with open_engine(folder, "bench") as engine:
         await rebuild(engine, lambda _share: None)
         start = time.perf_counter() - begun
         settle_memory()
-        memory = held(os.getpid()).memory
-        rounds = [await decided(engine) for _ in range(ROUNDS)]
+        memory = resources_of(os.getpid()).memory
+        rounds = [await decide_payments(engine) for _ in range(ROUNDS)]
         ids = await stored_ids(engine)
         shown = [await each_of(ids, reading(engine)) for _ in range(ROUNDS)]
         explained = [await each_of(ids[:EXPLAINED], explaining(engine)) for _ in range(ROUNDS)]
         elements = (await engine.windows.status(1)).entries
-        return Seen(
+        return SizeFigures(
             start=start,
             memory=memory,
             rate=max(rate for rate, _ in rounds),
@@ -216,7 +216,7 @@ async def _seen(folder: Path) -> Seen:
         )
 
 
-async def decided(engine: Engine) -> tuple[float, float]:
+async def decide_payments(engine: Engine) -> tuple[float, float]:
     """Return new payments a second on disk, and µs of CPU for each."""
     active, random = engine.active[1], Random(now())
     payments = [read_creation(body(random), now()) for _ in range(PAYMENTS)]

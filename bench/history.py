@@ -42,14 +42,16 @@ def fill(folder: Path, payments: int) -> None:
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         (last,) = connection.execute("SELECT max(place) FROM journal").fetchone()
-        rows = stored(last + 1, payments, now())
+        rows = stored_entries(last + 1, payments, now())
         while batch := list(islice(rows, BATCH)):
             connection.execute("BEGIN")
             connection.executemany(INSERT, batch)
             connection.execute("COMMIT")
 
 
-def stored(first: int, payments: int, end: int, a_second: float = A_SECOND) -> Iterator[Entry]:
+def stored_entries(
+    first: int, payments: int, end: int, a_second: float = A_SECOND
+) -> Iterator[Entry]:
     """Yield entries from the sequence number `first` on, so many a second up to `end`, in µs."""
     random, pattern = Random(7), template()
     for number in range(payments):
@@ -63,7 +65,7 @@ def stored(first: int, payments: int, end: int, a_second: float = A_SECOND) -> I
             ADDRESS: f"203.{user % 200}.{user % 113}.{user % 199}",
             BIN: f"4{user % BINS:07}",
             LAST_FOUR: f"{user % 10_000:04}",
-            shown(INSTANT): shown(from_microseconds(arrived)),
+            json_instant(INSTANT): json_instant(from_microseconds(arrived)),
         }
         text = pattern
         for mark, value in values.items():
@@ -90,6 +92,6 @@ def template() -> str:
     return encode_stored(record(derive(read, arrived, Clients()))).decode()
 
 
-def shown(instant: datetime) -> str:
+def json_instant(instant: datetime) -> str:
     """Return an instant as JSON text."""
     return msgspec.to_builtins(instant)

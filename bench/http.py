@@ -26,7 +26,7 @@ import uvloop
 from litestar import Litestar, post
 from msgspec import Struct
 
-from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.servers import (
     ACCOUNT,
     UNBOUNDED,
@@ -91,13 +91,13 @@ class Answer(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Driven:
+class ServerRun:
     """A server and its results, round by round."""
 
     name: str
     server: Server
-    full: list[Measured] = field(default_factory=list)
-    half: list[Measured] = field(default_factory=list)
+    full: list[LoadResult] = field(default_factory=list)
+    half: list[LoadResult] = field(default_factory=list)
 
 
 def main() -> None:
@@ -107,11 +107,11 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory(prefix="toll-bench-") as place, ExitStack() as running:
         folder = Path(place)
-        driven = [Driven(name, running.enter_context(peer(name, folder))) for name in PEERS]
+        driven = [ServerRun(name, running.enter_context(peer(name, folder))) for name in PEERS]
         for name, furnished in SERVICES.items():
             key = furnish(folder / name, furnished)
             driven.append(
-                Driven(name, running.enter_context(serving(folder / name, key, *UNBOUNDED)))
+                ServerRun(name, running.enter_context(serving(folder / name, key, *UNBOUNDED)))
             )
             if name == "unindexed":
                 tell_index(index_process(driven[-1].server), signal.SIGSTOP)
@@ -132,7 +132,7 @@ def main() -> None:
         )
 
 
-def show_figures(driven: Sequence[Driven]) -> None:
+def show_figures(driven: Sequence[ServerRun]) -> None:
     rows = {each.name: figures(each) for each in driven}
     floor, single, lean = rows["typed"], rows["transaction"], rows["lean"]
     show(
@@ -155,7 +155,7 @@ def show_figures(driven: Sequence[Driven]) -> None:
     )
 
 
-def figures(driven: Driven) -> tuple[float, float, float]:
+def figures(driven: ServerRun) -> tuple[float, float, float]:
     """Return requests a second, µs of CPU per request, p99 in ms at half load."""
     return (
         median(each.rate for each in driven.full),
@@ -164,7 +164,7 @@ def figures(driven: Driven) -> tuple[float, float, float]:
     )
 
 
-def show_stored(services: Iterable[tuple[str, Path, Sequence[Measured]]]) -> None:
+def show_stored(services: Iterable[tuple[str, Path, Sequence[LoadResult]]]) -> None:
     rows = []
     for name, folder, loads in services:
         with closing(schema.connect_for_reading(folder)) as connection:

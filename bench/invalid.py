@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import json
 
 from tollkeeper.bench.http import furnish
-from tollkeeper.bench.load import Measured, load
+from tollkeeper.bench.load import LoadResult, load
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.servers import serving
 from tollkeeper.bench.tables import Target, show, show_targets
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    found: dict[str, list[Measured]] = {name: [] for name in KINDS}
+    found: dict[str, list[LoadResult]] = {name: [] for name in KINDS}
     with TemporaryDirectory(prefix="toll-bench-") as place:
         folder = Path(place)
         sizes = {name: write(folder, name) for name in KINDS}

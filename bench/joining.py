@@ -28,7 +28,7 @@ from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.folder_key import KEY_FILE
 
 
-def started(server: Server, url: str, count: int, begun: float) -> tuple[float, float]:
+def start_seconds(server: Server, url: str, count: int, begun: float) -> tuple[float, float]:
     """Return wall and processor seconds until so many nodes could own the journal."""
     wait_for_whole(url, count)
     return time.perf_counter() - begun, cpu_seconds(server.process.pid)
@@ -46,10 +46,10 @@ def measure(server: str, payments: int) -> list[list[Cell]]:
             copy(first / KEY_FILE, second)
             begun = time.perf_counter()
             with serving(first, key) as owner:
-                by_journal = started(owner, url, 1, begun)
+                by_journal = start_seconds(owner, url, 1, begun)
                 before, begun = cpu_seconds(owner.process.pid), time.perf_counter()
                 with serving(second, key) as joining:
-                    by_owner = started(joining, url, 2, begun)
+                    by_owner = start_seconds(joining, url, 2, begun)
                     given = cpu_seconds(owner.process.pid) - before
         return [
             ["from the journal", *by_journal, None],

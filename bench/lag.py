@@ -29,7 +29,7 @@ import httpx
 from tollkeeper.bench.background import repeating
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.large_index import append
-from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.servers import Server, cpu_seconds, index_process, serving, tell_index
 from tollkeeper.bench.tables import Cell, Target, show, show_targets
 from tollkeeper.engine.instants import now
@@ -113,7 +113,7 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self.taken: list[Measured] = []
+        self.taken: list[LoadResult] = []
         self._cpu: list[float] = []
 
     def take(self, server: Server, index: int, rate: int, seconds: float) -> None:
@@ -128,7 +128,7 @@ class Turns:
         return [name, rate, p50, p99, 1000 * median(self._cpu)]
 
 
-def pay(server: Server, rate: int, seconds: float) -> Measured:
+def pay(server: Server, rate: int, seconds: float) -> LoadResult:
     return load(server, seconds, connections=CONNECTIONS, pause_ms=pause_for(rate, CONNECTIONS))
 
 

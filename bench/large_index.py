@@ -66,7 +66,7 @@ _INSERT = f"INSERT INTO journal ({reads.COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?
 _encode = msgspec.json.Encoder().encode
 
 
-class Drawn(NamedTuple):
+class GeneratedPayment(NamedTuple):
     """A payment, and its update and label, if any; its entries have consecutive numbers from
     `sequence` on.
     """
@@ -98,7 +98,9 @@ class Drawn(NamedTuple):
             yield Entry(sequence + 1, ACCOUNT, Kind.LABEL, id_, arrived, arrived, label)
 
 
-def draw(first: int, beyond: int, since: int, until: int, random: Random) -> Iterator[Drawn]:
+def draw(
+    first: int, beyond: int, since: int, until: int, random: Random
+) -> Iterator[GeneratedPayment]:
     """Yield payments whose entries have the sequence numbers from `first` to before `beyond`,
     spread over the time from `since` to before `until` (µs).
     """
@@ -106,7 +108,7 @@ def draw(first: int, beyond: int, since: int, until: int, random: Random) -> Ite
     while sequence + MOST_ENTRIES <= beyond:
         is_updated = random.random() < 0.2
         is_labelled = random.random() < 0.003
-        yield Drawn(
+        yield GeneratedPayment(
             sequence,
             random.randrange(USERS),
             since + (sequence - first) * (until - since) // (beyond - first),
@@ -279,7 +281,7 @@ INSERT INTO changed SELECT account, :copy, sequence + :more FROM changed WHERE b
 _REPEAT = _REPEAT_OUTCOMES, _REPEAT_MINUTES, _REPEAT_LABELS, _REPEAT_CHANGED
 
 
-def fill_journal(folder: Path, drawn: Iterable[Drawn]) -> None:
+def fill_journal(folder: Path, drawn: Iterable[GeneratedPayment]) -> None:
     """Put the entries into a prepared journal."""
     with closing(schema.connect(folder)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -306,7 +308,7 @@ def append(folder: Path, payments: int, until: int) -> None:
     fill_journal(folder, draw(first, beyond, until - 30 * DAY, until, Random(_SEED)))
 
 
-def fill_index(folder: Path, drawn: Iterable[Drawn]) -> None:
+def fill_index(folder: Path, drawn: Iterable[GeneratedPayment]) -> None:
     """Make the index of a journal with these payments."""
     with closing(index_file.connect_to_write(folder)) as index:
         with index_file.transaction(index):
@@ -329,7 +331,7 @@ class _Filling:
         self._minute = -1
         self.last = 0, 0
 
-    def write_block(self, block: int, payments: Iterable[Drawn]) -> None:
+    def write_block(self, block: int, payments: Iterable[GeneratedPayment]) -> None:
         members: defaultdict[tuple[Facet, int], list[int]] = defaultdict(list)
         for payment in payments:
             bit = bit_of(payment.sequence)
@@ -363,7 +365,7 @@ class _Filling:
         self._index.execute("INSERT INTO changed VALUES (?, ?, ?)", (ACCOUNT, block, self.last[0]))
         note_runs(self._index, [(ACCOUNT, block)])
 
-    def _of_user(self, payment: Drawn) -> tuple[tuple[Facet, int], ...]:
+    def _of_user(self, payment: GeneratedPayment) -> tuple[tuple[Facet, int], ...]:
         """Return the terms that all payments of a user share."""
         found = self._of_users.get(payment.user)
         if found is None:
@@ -390,7 +392,7 @@ class _Filling:
                 )
         return tuple(found)
 
-    def _note(self, payment: Drawn) -> None:
+    def _note(self, payment: GeneratedPayment) -> None:
         minute = payment.arrived // MINUTE
         if minute > self._minute:
             self._index.execute("INSERT INTO minutes VALUES (?, ?)", (minute, payment.sequence))
@@ -410,7 +412,7 @@ def _packed(bits: list[int]) -> bytes:
     return pack_list(bits) if 2 * len(bits) <= MOST_LISTED_BYTES else change_members(b"", bits, ())
 
 
-def _own_terms(payment: Drawn) -> Iterator[Term]:
+def _own_terms(payment: GeneratedPayment) -> Iterator[Term]:
     """Yield the terms that payments of a user need not share."""
     yield Facet.PAYMENT, 0
     yield Facet.STATUS, payment.status or "initiated"

@@ -17,7 +17,7 @@ CONNECTIONS = 32
 
 
 @dataclass(frozen=True)
-class Measured:
+class LoadResult:
     """Some seconds of load: `cpu` of the server's processes in seconds, latencies in ms.
 
     `refused` were answered other than 2xx or 3xx, `broken` are failed connections.
@@ -50,7 +50,7 @@ def load(
     pause_ms: int = 0,
     script: Path = PAYMENTS,
     variables: Mapping[str, str] = {},
-) -> Measured:
+) -> LoadResult:
     """Send load to the server; with a pause, each connection waits that long on average."""
     told_script = {"BENCH_KEY": server.key, "BENCH_PAUSE_MS": str(pause_ms), **variables}
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency"]
@@ -64,7 +64,7 @@ def load(
     ).stdout
     took = time.perf_counter() - begun
     broken = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
-    return Measured(
+    return LoadResult(
         requests=int(_found(r"(\d+) requests in", output)),
         refused=int(_found(r"Non-2xx or 3xx responses: (\d+)", output, "0")),
         broken=sum(map(int, broken.groups())) if broken else 0,

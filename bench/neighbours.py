@@ -77,7 +77,7 @@ WORST: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
 
 
 @contextmanager
-def beside(url: str, keys: list[str], name: str) -> Iterator[None]:
+def worst_neighbour(url: str, keys: list[str], name: str) -> Iterator[None]:
     """Run account A at its worst in a process of its own while the context lasts.
 
     The process has the lowest priority, since in reality it would run on another machine.
@@ -147,7 +147,7 @@ def measure(folder: Path, seconds: float) -> list[list[Cell]]:
             together: list[float] = []
             for _ in range(ROUNDS):
                 alone += waited(server.url, b, seconds / ROUNDS)
-                with beside(server.url, keys, name):
+                with worst_neighbour(server.url, keys, name):
                     together += waited(server.url, b, seconds / ROUNDS)
             p99 = [sorted(each)[int(len(each) * 0.99)] for each in (alone, together)]
             p50 = [median(each) for each in (alone, together)]

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import httpx
 import psycopg
 
-from tollkeeper.bench.load import Measured, load
+from tollkeeper.bench.load import LoadResult, load
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.postgres import own_database
 from tollkeeper.bench.servers import PATIENCE_S, Server, children, cpu_seconds, new_key, serving
@@ -137,7 +137,7 @@ def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) ->
     ways = [replace(node, key=key) for node in nodes for key in keys]
     with ThreadPoolExecutor(len(ways)) as asking:
 
-        def all_at_once(for_seconds: float) -> list[Measured]:
+        def all_at_once(for_seconds: float) -> list[LoadResult]:
             return list(
                 asking.map(
                     lambda way: load(way, for_seconds, connections=AT_ONCE // len(ways)), ways

@@ -31,7 +31,15 @@ from statistics import quantiles
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from tollkeeper.bench.servers import ACCOUNT, Held, Server, held, new_key, serving, toll
+from tollkeeper.bench.servers import (
+    ACCOUNT,
+    Resources,
+    Server,
+    new_key,
+    resources_of,
+    serving,
+    toll,
+)
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.journal.entries import Kind
@@ -68,7 +76,7 @@ class Record:
     backed: list[str] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     away: float = 0
-    lives: list[Held] = field(default_factory=list)
+    lives: list[Resources] = field(default_factory=list)
 
 
 class Operated:
@@ -84,7 +92,7 @@ class Operated:
 
     def restart(self, end: Callable[[], None]) -> None:
         """End this life by `end`, and begin the next."""
-        self.record.lives.append(held(self.server.process.pid))
+        self.record.lives.append(resources_of(self.server.process.pid))
         ended_at = time.monotonic()
         end()
         self.server.process.wait()
@@ -96,7 +104,7 @@ class Operated:
 
     def close(self) -> None:
         """End the last life in an orderly way."""
-        self.record.lives.append(held(self.server.process.pid))
+        self.record.lives.append(resources_of(self.server.process.pid))
         self._life.close()
 
     def ask(self, method: str, path: str, body: object) -> int:

@@ -33,9 +33,9 @@ import numpy as np
 
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
-from tollkeeper.bench.load import CONNECTIONS, Measured, load, pause_for
+from tollkeeper.bench.load import CONNECTIONS, LoadResult, load, pause_for
 from tollkeeper.bench.payments import body
-from tollkeeper.bench.servers import Server, held, serving
+from tollkeeper.bench.servers import Server, resources_of, serving
 from tollkeeper.bench.tables import Target, show, show_targets
 
 FLOODS = (256, 1_024, 2_000, 4_000)
@@ -63,7 +63,7 @@ class Paid:
 @dataclass(frozen=True)
 class Row:
     name: str
-    load: Measured
+    load: LoadResult
     paid: Paid
     memory: int
     recovery: float | None = None
@@ -118,7 +118,7 @@ def ratio(row: Row, other: Row) -> float:
     return (row.paid.p(50) or 0) / (other.paid.p(50) or 1)
 
 
-def accepted(measured: Measured) -> float:
+def accepted(measured: LoadResult) -> float:
     """Return payments a second."""
     return (measured.requests - measured.refused) / measured.seconds
 
@@ -172,7 +172,7 @@ def under(server: Server, name: str, seconds: int, connections: int, pause_ms: i
         over.set()
         for each in paying:
             each.result()
-    return Row(name, measured, paid, held(server.process.pid).memory)
+    return Row(name, measured, paid, resources_of(server.process.pid).memory)
 
 
 def pay(server: Server, number: int, over: Event, paid: Paid) -> None:

@@ -27,7 +27,7 @@ import httpx
 
 from tollkeeper.bench import large_index
 from tollkeeper.bench.background import repeating
-from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import now
@@ -69,9 +69,9 @@ def main() -> None:
         with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
             newest = newest_payment(server)
             with signed_in(server) as browser:
-                quiet = [measured(server, browser, page) for page in pages(newest)]
+                quiet = [page_row(server, browser, page) for page in pages(newest)]
                 with paying(server, options.rate) as paid:
-                    busy = [measured(server, browser, page)[-1:] for page in pages(newest)]
+                    busy = [page_row(server, browser, page)[-1:] for page in pages(newest)]
             show(
                 f"Pages over {count_payments(server):,} payments (aim: {AIM_MS} ms over 10,000,000)",
                 [
@@ -110,7 +110,7 @@ def furnish(folder: Path, payments: int) -> str:
     return key
 
 
-def paying(server: Server, rate: int) -> AbstractContextManager[list[Measured]]:
+def paying(server: Server, rate: int) -> AbstractContextManager[list[LoadResult]]:
     """Send payments while the context lasts; yields their measurements."""
     return repeating(lambda: load(server, EACH_S, pause_ms=pause_for(rate)))
 
@@ -155,7 +155,7 @@ def signed_in(server: Server) -> Iterator[httpx.Client]:
         yield browser
 
 
-def measured(server: Server, browser: httpx.Client, page: str) -> list[Cell]:
+def page_row(server: Server, browser: httpx.Client, page: str) -> list[Cell]:
     taken = []
     size = len(read(browser, page).content)
     pid = server.process.pid

@@ -171,7 +171,7 @@ async def start(folder: Path) -> Start:
         return Start(*took, memory, (await engine.windows.status(1)).entries)
 
 
-def alone(work: Callable[[], Awaitable[T]]) -> T:
+def run_in_process(work: Callable[[], Awaitable[T]]) -> T:
     """Run in a process of its own, so that memory is that of one start."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_run, work).result()
@@ -197,15 +197,15 @@ def measure(payments: int) -> None:
         coming = entries(payments + payments // 10)
         # Seven in ten have an update.
         store(folder, islice(coming, payments * 17 // 10))
-        reading = alone(partial(read_alone, folder))
+        reading = run_in_process(partial(read_alone, folder))
         starts = {
-            "first start": alone(partial(start, folder)),
-            "after an orderly end": alone(partial(start, folder)),
+            "first start": run_in_process(partial(start, folder)),
+            "after an orderly end": run_in_process(partial(start, folder)),
         }
         store(folder, coming)
-        starts["after a crash, a tenth more"] = alone(partial(start, folder))
+        starts["after a crash, a tenth more"] = run_in_process(partial(start, folder))
         (folder / FILE).unlink()
-        starts["without a snapshot"] = alone(partial(start, folder))
+        starts["without a snapshot"] = run_in_process(partial(start, folder))
         ages = (folder / "ages.db").stat().st_size / 1e6
         show(
             f"{payments:,} payments, and {ages:.0f} MB of ages on disk",

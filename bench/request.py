@@ -78,7 +78,7 @@ def body(random: Random, traffic: Traffic) -> bytes:
 
 
 @dataclass
-class Measured:
+class PaymentCost:
     """µs per payment."""
 
     loop: float
@@ -232,7 +232,7 @@ async def by_parts(
     return watch.parts
 
 
-async def measure(traffic: Traffic, options: argparse.Namespace) -> Measured:
+async def measure(traffic: Traffic, options: argparse.Namespace) -> PaymentCost:
     with TemporaryDirectory(prefix="toll-request-") as name:
         async with open_engine(Path(name), "bench") as engine:
             verbs: list[Verb] = [CreateAccount("shop")]
@@ -256,7 +256,7 @@ async def measure(traffic: Traffic, options: argparse.Namespace) -> Measured:
             least = {part: min(each[part] for each in parts) for part in parts[0]}
             least["the loop alone"] = await idle(options.payments, options.at_once)
             loop, writer = (min(column) for column in zip(*totals, strict=True))
-            return Measured(loop, writer, least)
+            return PaymentCost(loop, writer, least)
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ READS = 2_000
 _SIZE = "SELECT pg_total_relation_size('journal')"
 
 
-class Found(NamedTuple):
+class RetentionFigures(NamedTuple):
     """µs of processor time for each entry appended, read by its id and purged; seconds of purging;
     bytes of the journal before, after the purge and a vacuum, and after as many new entries.
     """
@@ -75,7 +75,7 @@ def size(url: str) -> int:
         return int(found)
 
 
-async def measure(url: str, count: int) -> Found:
+async def measure(url: str, count: int) -> RetentionFigures:
     def used() -> float:
         return time.process_time() + sum(backends(url).values())
 
@@ -91,7 +91,7 @@ async def measure(url: str, count: int) -> Found:
         purged, seconds = used() - begun, time.perf_counter() - started
         after = size(url)
         await append(journal, count + 1, count // 2)
-    return Found(
+    return RetentionFigures(
         1e6 * appended / count,
         1e6 * read / READS,
         1e6 * purged / removed,

@@ -54,7 +54,7 @@ AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ScoredPayment:
     """A scored payment: what it was, and its score in hundredths."""
 
     kind: str
@@ -74,24 +74,27 @@ class Cost(NamedTuple):
     held: float
 
 
-def scored(seed: int) -> list[Seen]:
+def scored(seed: int) -> list[ScoredPayment]:
     items = list(hard_traffic(seed, START, half(seed)))
     paid = [item for item in items if "payment" in item.body]
     lines = map(msgspec.json.encode, label_items(items, START))
     history = score_history(read_labelled(lines), shipped_scorecard(), Environment())
-    return [Seen(item.kind, item.bot, each.score) for item, each in zip(paid, history, strict=True)]
+    return [
+        ScoredPayment(item.kind, item.bot, each.score)
+        for item, each in zip(paid, history, strict=True)
+    ]
 
 
 def half(seed: int) -> HardPlan:
     return FIRST_HALF if seed % 2 else SECOND_HALF
 
 
-def probed(seed: int) -> list[Seen]:
+def probed(seed: int) -> list[ScoredPayment]:
     """Return the attempts of attackers who see each answer, by what they had changed; a challenge
     stops them.
     """
     paid: list[TrafficItem] = []
-    seen: list[Seen] = []
+    seen: list[ScoredPayment] = []
 
     def was_stopped() -> bool:
         return seen[-1].score >= THRESHOLDS.challenge
@@ -105,11 +108,11 @@ def probed(seed: int) -> list[Seen]:
     lines = map(msgspec.json.encode, label_items(taken(), START))
     for each in score_history(read_labelled(lines), shipped_scorecard(), Environment()):
         item = paid[-1]
-        seen.append(Seen(item.kind, item.bot, each.score))
+        seen.append(ScoredPayment(item.kind, item.bot, each.score))
     return [each for each in seen if each.kind in LADDER]
 
 
-def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> None:
+def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[ScoredPayment]]) -> None:
     """Print a row per seed, worst first, after the mean and the spread over seeds."""
     found = []
     for seed, seen in zip(seeds, by_seed, strict=True):
@@ -132,7 +135,7 @@ def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[Seen]]) -> Non
     )
 
 
-def show_thresholds(seen: Sequence[Seen]) -> None:
+def show_thresholds(seen: Sequence[ScoredPayment]) -> None:
     rows = []
     for threshold in CHOICES:
         people, bots = (
@@ -143,7 +146,7 @@ def show_thresholds(seen: Sequence[Seen]) -> None:
     show("Thresholds", ["score from", "people", "bots"], rows)
 
 
-def show_kinds(seen: Sequence[Seen], bots: bool) -> None:
+def show_kinds(seen: Sequence[ScoredPayment], bots: bool) -> None:
     """Print families with the least recall first, or people most often mistaken first; last column
     at 1 % of people.
     """
@@ -166,7 +169,7 @@ def show_kinds(seen: Sequence[Seen], bots: bool) -> None:
     )
 
 
-def show_probed(seen: Sequence[Seen]) -> None:
+def show_probed(seen: Sequence[ScoredPayment]) -> None:
     """Print by rung, the cheapest change first, how much of what was tried was stopped."""
     rows: list[list[str | int]] = []
     for rung in LADDER:
@@ -177,7 +180,7 @@ def show_probed(seen: Sequence[Seen]) -> None:
     show("Attackers who see the answers", ["changed by then", "tried", "stopped"], rows)
 
 
-def _quality(seen: Sequence[Seen]) -> Quality:
+def _quality(seen: Sequence[ScoredPayment]) -> Quality:
     return quality(
         np.array([each.score / 100 for each in seen]),
         np.array([float(each.bot) for each in seen]),
@@ -231,10 +234,10 @@ async def cost(paid: Sequence[CreationLine]) -> Cost:
         (after - before) / len(paid) * 1e6 for before, after in pairwise(marks)
     )
     held = (await windows.status(1)).entries / len(paid)
-    return Cost(client, keys + score, counted - keys, await decided(paid), held)
+    return Cost(client, keys + score, counted - keys, await decision_cost(paid), held)
 
 
-async def decided(paid: Sequence[CreationLine]) -> float:
+async def decision_cost(paid: Sequence[CreationLine]) -> float:
     """Return microseconds of processor time per payment, from the decoded request to the decision
     on disk.
     """

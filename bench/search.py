@@ -79,9 +79,10 @@ def main() -> None:
             ids = iter(list(islice(payments_of(index), 3 * ROUNDS)))
             hold_in_memory(file)
             answers = [
-                [question, *measured(ask), aim] for question, aim, ask in questions(index, end, ids)
+                [question, *measure_question(ask), aim]
+                for question, aim, ask in questions(index, end, ids)
             ]
-            related = measured(
+            related = measure_question(
                 lambda: find_related(index, next(ids), end - 30 * DAY),
                 lambda: drop_from_memory(file),
             )
@@ -156,7 +157,7 @@ def payments_of(index: AccountIndex) -> Iterator[str]:
             yield entry.id
 
 
-def measured(
+def measure_question(
     ask: Callable[[], Any], prepare: Callable[[], Any] = lambda: None
 ) -> tuple[str, str, str]:
     """Return the milliseconds within which 19 of 20 are answered, the same of CPU, and the median

@@ -54,7 +54,7 @@ def serving(folder: Path, key: str, *options: str) -> Iterator[Server]:
     """`toll serve` on the folder, ready for traffic."""
     port = free_port()
     command = [str(TOLL), "serve", "--data", str(folder), "--port", str(port), *options]
-    with started(command, port, "/health/ready", key) as server:
+    with running_server(command, port, "/health/ready", key) as server:
         yield server
 
 
@@ -64,12 +64,16 @@ def calling(call: str, port: int, path: str, key: str = "") -> Iterator[Server]:
     with its arguments, `package.module.function(1)`.
     """
     module = call.partition("(")[0].rpartition(".")[0]
-    with started([sys.executable, "-c", f"import {module}; {call}"], port, path, key) as server:
+    with running_server(
+        [sys.executable, "-c", f"import {module}; {call}"], port, path, key
+    ) as server:
         yield server
 
 
 @contextmanager
-def started(command: Sequence[str | Path], port: int, path: str, key: str = "") -> Iterator[Server]:
+def running_server(
+    command: Sequence[str | Path], port: int, path: str, key: str = ""
+) -> Iterator[Server]:
     """The command's server, from when it answers at `path` until the context ends."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -127,7 +131,7 @@ def tell_index(index: int, signal_number: signal.Signals) -> None:
 
 
 @dataclass(frozen=True)
-class Held:
+class Resources:
     """The resources of a process: `memory` in bytes."""
 
     memory: int
@@ -135,9 +139,9 @@ class Held:
     threads: int
 
 
-def held(pid: int) -> Held:
+def resources_of(pid: int) -> Resources:
     status = Path(f"/proc/{pid}/status").read_text()
-    return Held(
+    return Resources(
         memory=1024 * int(re.findall(r"VmRSS:\s+(\d+)", status)[0]),
         files=len(list(Path(f"/proc/{pid}/fd").iterdir())),
         threads=int(re.findall(r"Threads:\s+(\d+)", status)[0]),

@@ -24,9 +24,9 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from tollkeeper.bench.http import furnish
-from tollkeeper.bench.load import Measured, load, pause_for
+from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.payments import body
-from tollkeeper.bench.servers import Held, Server, held, serving
+from tollkeeper.bench.servers import Resources, Server, resources_of, serving
 from tollkeeper.bench.tables import Target, show, show_targets
 
 PARTS = 10
@@ -39,9 +39,9 @@ class Part(NamedTuple):
     """`answered` counts all requests so far, `other_requests` those besides the load in this part."""
 
     answered: int
-    load: Measured
+    load: LoadResult
     other_requests: int
-    held: Held
+    held: Resources
 
     @property
     def cpu_each(self) -> float:
@@ -101,7 +101,7 @@ def soaked(server: Server, seconds: int) -> list[Part]:
         time.sleep(SETTLING_S)
         before = parts[-1].answered if parts else 0
         answered = before + measured.requests + other_requests
-        parts.append(Part(answered, measured, other_requests, held(server.process.pid)))
+        parts.append(Part(answered, measured, other_requests, resources_of(server.process.pid)))
     return parts
 
 

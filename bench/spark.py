@@ -114,7 +114,7 @@ def shared_out(tasks: Iterable[float], workers: int) -> float:
 
 
 @contextmanager
-def watched(workers: tuple[int, ...]) -> Iterator[dict[int, float]]:
+def watch_processes(workers: tuple[int, ...]) -> Iterator[dict[int, float]]:
     """Yield a dictionary that holds, at the end, the processor seconds of each worker and of the
     driver.
     """
@@ -165,7 +165,7 @@ def on_clusters(folder: Path, payments: int, share: int) -> Iterator[tuple[Any, 
         with spark_cluster(logs, workers) as cluster:
             compare = partial(on_spark.compare_on_spark, cluster.address, share=share)
             for what, text in tried.items():
-                with watched(cluster.workers) as spent:
+                with watch_processes(cluster.workers) as spent:
                     assert backtest_columns(*of[text], compare=compare) == expected[text]
                 driver = spent.pop(_DRIVER)
                 yield what, payments, workers, driver, sum(spent.values()), max(spent.values())

@@ -88,7 +88,7 @@ class Samples:
 
     def restart(self, _signal: int, _frame: FrameType | None) -> None:
         self.seconds.clear()
-        self._last, self._beside = time.thread_time(), beside()
+        self._last, self._beside = time.thread_time(), other_cpu()
 
     def take(self, _signal: int, frame: FrameType | None) -> None:
         now = time.thread_time()
@@ -96,10 +96,10 @@ class Samples:
         self._last = now
 
     def all(self) -> Counter[str]:
-        return self.seconds + (beside() - self._beside)
+        return self.seconds + (other_cpu() - self._beside)
 
 
-def beside() -> Counter[str]:
+def other_cpu() -> Counter[str]:
     """Return the CPU seconds so far of all other threads and processes; called by the main thread."""
     writer = writer_seconds()
     others = time.process_time() - time.thread_time() - writer

@@ -207,21 +207,21 @@ def judged(seed: int, aims: SearchAims, folder: Path) -> tuple[Judged, Judged]:
     return later, other
 
 
-def known(values: Iterable[float | None]) -> list[float]:
+def known_values(values: Iterable[float | None]) -> list[float]:
     return [each for each in values if each is not None]
 
 
 def known_mean(values: Iterable[float | None]) -> float:
     """Return the mean of the known values."""
-    return mean(known(values))
+    return mean(known_values(values))
 
 
-def shown(of: Judged) -> list[float | None]:
+def table_columns(of: Judged) -> list[float | None]:
     """Return the table's columns."""
     return [of.precision, of.honest, of.recall, of.expert, of.scorecard]
 
 
-def written(values: list[float | None]) -> list[str]:
+def table_cells(values: list[float | None]) -> list[str]:
     precision, honest, *shares = values
     return [
         "–" if precision is None else f"{precision:.3f}",
@@ -239,15 +239,18 @@ def main() -> None:
     for title, which in (("Later time", 0), ("Another week of the same shops", 1)):
         rows = [each[which] for each in found]
         means.append(Judged(*(known_mean(each) for each in zip(*rows, strict=True))))
-        cells = [shown(each) for each in rows]
+        cells = [table_columns(each) for each in rows]
         show(
             title,
             ["seed", "precision", "honest people met", "recall", "expert's", "the scorecard's"],
             [
-                *([str(seed), *written(each)] for seed, each in zip(seeds, cells, strict=True)),
-                ["mean", *written(shown(means[-1]))],
+                *([str(seed), *table_cells(each)] for seed, each in zip(seeds, cells, strict=True)),
+                ["mean", *table_cells(table_columns(means[-1]))],
                 *(
-                    [name, *written([of(known(each)) for each in zip(*cells, strict=True)])]
+                    [
+                        name,
+                        *table_cells([of(known_values(each)) for each in zip(*cells, strict=True)]),
+                    ]
                     for name, of in (("least", min), ("most", max), ("spread", pstdev))
                 ),
             ],

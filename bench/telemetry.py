@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tollkeeper.bench.asgi import measured, show_servers
+from tollkeeper.bench.asgi import measure_servers, show_servers
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.servers import calling, free_port, serving
 
@@ -58,7 +58,7 @@ def main() -> None:
             folder = Path(place, name)
             key = furnish(folder, "shipped")
             servers[name] = running.enter_context(serving(folder, key, *more))
-        found = measured(servers, options.seconds, options.rounds)
+        found = measure_servers(servers, options.seconds, options.rounds)
     show_servers("The whole service, with and without telemetry", found, "without")
 
 

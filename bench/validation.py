@@ -190,7 +190,7 @@ def hostile() -> dict[str, tuple[bytes, bytes]]:
     return alike | {name: (body, of_size(len(body))) for name, body in other.items()}
 
 
-def measured(
+def best_times(
     steps: Mapping[str, Callable[[Any], object]], given: Mapping[str, Iterable[Any]], runs: int
 ) -> dict[str, float]:
     """Return the µs of each step, at best."""
@@ -253,7 +253,7 @@ def print_typical() -> None:
         "what is stored, encoded": (lambda one: encode(record(one)), facts),
         "a refused payment": (read, wrong),
     }
-    best = measured(
+    best = best_times(
         {name: step for name, (step, _) in steps.items()},
         {name: cycle(given) for name, (_, given) in steps.items()},
         RUNS,
@@ -269,7 +269,7 @@ def print_hostile() -> None:
         assert len(body) <= MAX_BODY, name
         assert not isinstance(read(valid), tuple), name
         pair = {"this": [body], "valid": [valid]}
-        best = measured(dict.fromkeys(pair, read), pair, 1)
+        best = best_times(dict.fromkeys(pair, read), pair, 1)
         result = read(body)
         found = len(result) if isinstance(result, tuple) else 0
         ratio = best["this"] / best["valid"]

@@ -52,7 +52,7 @@ PLAIN, ORDINARY, TYPED = "plain", "ordinary", "typed"
 NAMES = {PLAIN: "the plain way", ORDINARY: "the ordinary way", TYPED: "typed handler, nothing kept"}
 
 
-class Awaited:
+class AnswerCount:
     """The number of answers still awaited, and the waiter for the last of them."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Taker(asyncio.Transport):
     arrived.
     """
 
-    def __init__(self, awaited: Awaited) -> None:
+    def __init__(self, awaited: AnswerCount) -> None:
         super().__init__()
         self._awaited = awaited
         self._told = b""
@@ -106,7 +106,7 @@ class Way:
 
     def __init__(self, config: uvicorn.Config) -> None:
         config.load()
-        self.awaited = Awaited()
+        self.awaited = AnswerCount()
         self.loop_us: list[float] = []
         self.writer_us: list[float] = []
         state = ServerState()
@@ -183,7 +183,7 @@ def count_instructions(switch: str) -> None:
     subprocess.run(["callgrind_control", "-i", switch, str(os.getpid())], capture_output=True)
 
 
-async def measured(traffic: str, options: argparse.Namespace) -> dict[str, Way]:
+async def measure_ways(traffic: str, options: argparse.Namespace) -> dict[str, Way]:
     with TemporaryDirectory(prefix="toll-ways-") as name:
         async with open_engine(Path(name), "bench") as engine:
             key = await furnish(engine, traffic)
@@ -227,7 +227,7 @@ def main() -> None:
             logging_to(nowhere),
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
-            ways = runner.run(measured(traffic, options))
+            ways = runner.run(measure_ways(traffic, options))
         if options.counted:
             continue
         floor = min(ways[TYPED].loop_us)

@@ -105,14 +105,14 @@ def payment(number: int, time: int, paid: Paid, arrived: int | None = None) -> R
     return Record(1, str(number), time, time if arrived is None else arrived, State(paid))
 
 
-async def sealed(made: Windows, fill: Fill) -> None:
+async def seal(made: Windows, fill: Fill) -> None:
     while not await made.seal(fill):
         pass
 
 
 async def ready(windows: list[tuple[SeriesPlan, Window, str]]) -> Windows:
     made = Windows(cap=10**9)
-    await sealed(made, await made.add(1, [plan for plan, _, _ in windows]))
+    await seal(made, await made.add(1, [plan for plan, _, _ in windows]))
     return made
 
 
@@ -328,7 +328,7 @@ async def hot_key(events: int) -> None:
                     for n in range(events)
                 ),
             )
-            await sealed(made, fill)
+            await seal(made, fill)
             await made.read(1, START + events * gap, [(windows[0][1], ("ip",))])
             costs = []
             for n in range(2_000):
@@ -403,7 +403,7 @@ async def ages(most: int) -> None:
                     await store.write_filled(1, fill.series)
                 await store.write_filled(1, fill.series, 0)
                 took = (process_time() - begun) / len(stored)
-                await sealed(made, fill)
+                await seal(made, fill)
                 store.go_live(1, fill.series, fill.up_to)
                 costs = []
                 for records_read in (new, *again):
@@ -433,7 +433,7 @@ async def rebuild(most: int) -> None:
         begun = process_time()
         for start in range(0, len(records), 10_000):
             await made.fill(fill, records[start : start + 10_000])
-        await sealed(made, fill)
+        await seal(made, fill)
         took = process_time() - begun
         rows.append([str(count), took, len(records) / took])
     show(

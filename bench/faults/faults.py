@@ -14,7 +14,7 @@ import psycopg
 
 from tollkeeper.bench.faults.cluster import SCHEMAS, Node
 from tollkeeper.bench.faults.database import Pair
-from tollkeeper.bench.faults.network import apart, lost, slow
+from tollkeeper.bench.faults.network import disconnect, lost, slow
 
 _LEASE_S = 2.0
 _OWNERS = " UNION ".join(f"SELECT address FROM {schema}.shards" for schema in SCHEMAS)
@@ -78,7 +78,7 @@ def paused_beyond_the_lease(site: Site) -> Iterator[None]:
 
 def cut_off_from_nodes(site: Site) -> Iterator[None]:
     node = site.node()
-    with apart(node.address, site.others(node)):
+    with disconnect(node.address, site.others(node)):
         yield
 
 
@@ -90,7 +90,7 @@ def unheard_by_nodes(site: Site) -> Iterator[None]:
 
 
 def cut_off_from_the_database(site: Site) -> Iterator[None]:
-    with apart(site.node().address, site.databases()):
+    with disconnect(site.node().address, site.databases()):
         yield
 
 
@@ -127,7 +127,7 @@ def unheard_standby(site: Site) -> Iterator[None]:
     """Commits wait for the standby, and some backends are terminated meanwhile: their warning says
     that the standby doesn't have the commit.
     """
-    with apart(*_first_and_rest(site.databases())):
+    with disconnect(*_first_and_rest(site.databases())):
         time.sleep(0.5)
         with suppress(psycopg.Error), site.pair.connected() as connection:
             connection.execute(_BACKENDS)
@@ -149,7 +149,7 @@ def failover(site: Site) -> Iterator[None]:
 
 def failover_of_a_standby_that_was_cut_off(site: Site) -> Iterator[None]:
     """What the primary wrote since then was never acknowledged, and is lost."""
-    with apart(*_first_and_rest(site.databases())):
+    with disconnect(*_first_and_rest(site.databases())):
         time.sleep(1)
         site.pair.crash(site.pair.primary)
     site.pair.promote()

@@ -34,7 +34,7 @@ def missing() -> str | None:
     return None
 
 
-def alone(arguments: Sequence[str]) -> int | None:
+def run_in_namespaces(arguments: Sequence[str]) -> int | None:
     """Run this command again in namespaces of its own and return its exit code; None if it already
     runs in them.
     """
@@ -97,7 +97,7 @@ def lost(origin: str, target: str) -> Iterator[None]:
 
 
 @contextmanager
-def apart(one: str, others: Sequence[str]) -> Iterator[None]:
+def disconnect(one: str, others: Sequence[str]) -> Iterator[None]:
     """Drop everything between an address and the others while the context lasts."""
     with ExitStack() as stack:
         for other in others:

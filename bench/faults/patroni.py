@@ -22,7 +22,7 @@ import psycopg
 from tollkeeper.bench.faults import faults
 from tollkeeper.bench.faults.database import AS_POSTGRES, PORT, Pair
 from tollkeeper.bench.faults.faults import Fault, Site
-from tollkeeper.bench.faults.network import apart, inside, run
+from tollkeeper.bench.faults.network import disconnect, inside, run
 from tollkeeper.bench.servers import children
 
 COORDINATOR = "coordinator"
@@ -202,7 +202,7 @@ def crashed_server(site: Site) -> Iterator[None]:
 def primary_that_etcd_does_not_hear(site: Site) -> Iterator[None]:
     """It continues for a while, since nodes reach it, until it steps down itself."""
     former = site.pair.primary
-    with apart(site.addresses[former], [site.addresses[COORDINATOR], site.databases()[1]]):
+    with disconnect(site.addresses[former], [site.addresses[COORDINATOR], site.databases()[1]]):
         site.pair.await_other(former)
     yield
     site.pair.await_standby()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tollkeeper.bench import tables
-from tollkeeper.bench.__main__ import PAGE, SHORT, filled
+from tollkeeper.bench.__main__ import PAGE, SHORT, fill_page
 from tollkeeper.bench.tables import Target, show, show_targets
 
 BENCH = Path(tables.__file__).parent
@@ -54,14 +54,14 @@ def test_a_benchmark_has_one_place_in_the_page(name: str) -> None:
 def test_tables_go_between_the_marks_and_the_words_around_them_stay() -> None:
     page = "Before.\n\n<!-- bench:a -->\nold\n<!-- /bench:a -->\n\nAfter.\n"
     told = "Before.\n\n<!-- bench:a -->\nnew\n<!-- /bench:a -->\n\nAfter.\n"
-    assert filled(page, "a", "new") == told
-    assert filled(told, "a", "new") == told
+    assert fill_page(page, "a", "new") == told
+    assert fill_page(told, "a", "new") == told
 
 
 @pytest.mark.parametrize("page", ["", "<!-- bench:a -->", "<!-- /bench:a --> <!-- bench:a -->"])
 def test_a_page_without_the_marks_is_not_written(page: str) -> None:
     with pytest.raises(ValueError, match="bench:a"):
-        filled(page, "a", "new")
+        fill_page(page, "a", "new")
 
 
 def test_a_table_in_a_pipe_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,21 @@ class Campaign:
     shops: int = 1
 
 
+UNHIDDEN = Campaign(
+    place="host",
+    gadgets="one",
+    clothes="browser",
+    names="few",
+    cards="list",
+    values="tiny",
+    pace="burst",
+    gap=20.0,
+    refused=0.7,
+    attempts=120,
+)
+"""What attackers who adapt start with: one server, device and browser, and small amounts."""
+
+
 def run(chance: Random, at: HardScene, plan: Campaign) -> list[Attempt]:
     """Return the attempts of one campaign, from a random moment of the span on."""
     return _run(chance, at, plan, Kit.drawn(chance, at, plan), None)
@@ -525,14 +540,8 @@ def climber(chance: Random, at: HardScene) -> list[Attempt]:
     """Changes the cheapest thing each time it is refused: the name, then headers, device, address,
     pace.
     """
-    plan = Campaign(
-        place="host",
-        gadgets="one",
-        clothes="browser",
-        names="few",
-        cards="list",
-        values="tiny",
-        pace="burst",
+    plan = replace(
+        UNHIDDEN,
         gap=chance.uniform(5, 30),
         refused=chance.uniform(0.6, 0.9),
         attempts=chance.randint(5, 12),

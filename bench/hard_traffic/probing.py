@@ -13,7 +13,14 @@ from typing import Any
 from tollkeeper.api.terminal.traffic.attempts import Attempt, creation, update
 from tollkeeper.api.terminal.traffic.stream import TrafficItem
 from tollkeeper.api.terminal.traffic.world import Issuer
-from tollkeeper.bench.hard_traffic.campaigns import Campaign, Kit, draw_banks, draw_gap, try_once
+from tollkeeper.bench.hard_traffic.campaigns import (
+    UNHIDDEN,
+    Campaign,
+    Kit,
+    draw_banks,
+    draw_gap,
+    try_once,
+)
 from tollkeeper.bench.hard_traffic.scene import HardScene
 from tollkeeper.bench.hard_traffic.stream import HardPlan, drawn_scene, hard_traffic
 
@@ -32,19 +39,7 @@ LADDER: Mapping[str, Mapping[str, Any]] = {
     "three shops": {"shops": 3},
 }
 """An attacker's changes, the cheapest first; earlier ones are kept."""
-_PLAN = Campaign(
-    place="host",
-    gadgets="one",
-    clothes="browser",
-    names="few",
-    cards="list",
-    values="tiny",
-    pace="burst",
-    gap=20.0,
-    refused=0.7,
-    attempts=120,
-    orders=False,
-)
+_PLAN = replace(UNHIDDEN, orders=False)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from tollkeeper.bench.tables import Target, show, show_targets
 BENCH = Path(tables.__file__).parent
 PARTS = {
     "__main__",
+    "background",
     "cluster",
     "create",
     "tables",

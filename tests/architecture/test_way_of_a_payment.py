@@ -6,8 +6,8 @@ import asyncio
 import re
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from socket import create_server
 from types import FrameType
@@ -19,7 +19,7 @@ import pytest
 import tollkeeper
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.serve import Server, configuration
-from tollkeeper.tests.api.http.service import HURRIED, open_service, payment
+from tollkeeper.tests.api.http.service import HURRIED, Service, open_service, payment
 
 ROOT = Path(tollkeeper.__path__[0]).resolve()
 DOCUMENT = ROOT / "docs" / "architecture.md"
@@ -113,7 +113,7 @@ def walked() -> Iterator[Walk]:
         threading.setprofile(None)  # type: ignore[arg-type]
 
 
-def told() -> list[str]:
+def documented_files() -> list[str]:
     """The files of the table; one without a folder is in that of the file before it."""
     section = DOCUMENT.read_text().split("## The way of a payment")[1].split("\n## ")[0]
     files: list[str] = []
@@ -124,14 +124,21 @@ def told() -> list[str]:
     return files
 
 
+@asynccontextmanager
+async def shop(folder: Path) -> AsyncIterator[Service]:
+    """A service with the rule published."""
+    async with open_service(folder) as service:
+        made = await service.client.post(PUBLISH, content=RULE)
+        assert made.status_code == 201, made.text
+        yield service
+
+
 @pytest.mark.anyio
 async def test_a_payment_walks_through_the_files_that_the_architecture_tells(
     tmp_path: Path,
 ) -> None:
     with walked() as walk:
-        async with open_service(tmp_path / "data") as service:
-            made = await service.client.post(PUBLISH, content=RULE)
-            assert made.status_code == 201, made.text
+        async with shop(tmp_path / "data") as service:
             # The first payment looks up what later ones find at hand.
             for id_ in ("payment-of-1", "payment-of-2"):
                 sent = payment(id=id_, analyze=ANALYZE)
@@ -140,7 +147,7 @@ async def test_a_payment_walks_through_the_files_that_the_architecture_tells(
                 walk.open = False
             assert answer.status_code == 201, answer.text
     assert not walk.asks_for_a_step
-    assert sorted(walk.files) == sorted(set(told()) - PLAIN)
+    assert sorted(walk.files) == sorted(set(documented_files()) - PLAIN)
 
 
 @pytest.mark.anyio
@@ -148,9 +155,7 @@ async def test_a_plain_payment_walks_through_the_files_that_the_architecture_tel
     tmp_path: Path,
 ) -> None:
     with walked() as walk:
-        async with open_service(tmp_path / "data") as service:
-            made = await service.client.post(PUBLISH, content=RULE)
-            assert made.status_code == 201, made.text
+        async with shop(tmp_path / "data") as service:
             shared = service_of(service.engine, HURRIED, jobs=service.jobs)
             config = configuration(public_app(shared), HURRIED, plain_payments(shared))
             config.lifespan = "off"
@@ -173,4 +178,4 @@ async def test_a_plain_payment_walks_through_the_files_that_the_architecture_tel
     assert not walk.asks_for_a_step
     assert ("api/http/observed.py", "handle") not in walk.entrances
     assert len(walk.files) <= MOST, "\n".join(walk.files)
-    assert sorted(walk.files) == sorted(told())
+    assert sorted(walk.files) == sorted(documented_files())

@@ -39,7 +39,7 @@ _late_option = click.option(
     envvar="TOLL_LATE_HOURS",
     show_default="what the data folder's service was last started with, else 24",
     show_envvar=True,
-    help="What the service is started with.",
+    help="As the service is started with.",
 )
 
 
@@ -86,7 +86,7 @@ author_option = click.option(
     show_envvar=True,
     expose_value=False,
     callback=lambda context, _option, name: context.meta.update({AUTHOR: name}),
-    help="Who makes the change, as the audit shows it; the system's user when left out.",
+    help="The author of the change, for the audit log; by default the system's user.",
 )
 account_option = click.option(
     "--account", required=True, envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account."
@@ -141,9 +141,9 @@ until_option = click.option(
     "--until",
     metavar="INSTANT|SPAN",
     callback=_read_until,
-    help="When what is active now is active again: `2027-01-01T06:00Z`, or `6h`.",
+    help="When the version that is active now becomes active again: `2027-01-01T06:00Z`, or `6h`.",
 )
-reason_option = click.option("--reason", default="", help="Why, for the audit.")
+reason_option = click.option("--reason", default="", help="The reason, for the audit log.")
 
 
 def read_pairs(options: Sequence[str]) -> list[tuple[str, str]]:

@@ -18,19 +18,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--rule-coverage",
         action="store_true",
-        help="Tell which conditions were never met or refused, and which operands never mattered.",
+        help="Report conditions that were never met or never refused, and operands that never mattered.",
     )
     group.addoption(
         "--rule-coverage-json", type=Path, metavar="FILE", help="Write the coverage as JSON."
     )
     group.addoption(
-        "--rule-coverage-html", type=Path, metavar="FILE", help="Write the coverage as a page."
+        "--rule-coverage-html",
+        type=Path,
+        metavar="FILE",
+        help="Write the coverage as an HTML page.",
     )
     group.addoption(
         "--rule-coverage-fail-under",
         type=float,
         metavar="PERCENT",
-        help="Fail when less than this was seen.",
+        help="Fail if less than this is covered.",
     )
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--untested",
     is_flag=True,
-    help="Publish it though its own tests fail or what must hold does not.",
+    help="Publish it although its own tests fail or a `must` does not hold.",
 )
 @author_option
 @data_option

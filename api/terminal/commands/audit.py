@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 @click.command(panel="What happened")
 @account_option
 @since_option
-@click.option("--by", help="Only what this key, user or command did.")
-@click.option("--action", help="Only this, as the column says.")
-@click.option("--subject", help="Only what was done to this, as the column says.")
+@click.option("--by", help="Only changes by this key, user or command.")
+@click.option("--action", help="Only this change, as in the column.")
+@click.option("--subject", help="Only changes of this, as in the column.")
 @click.option("--limit", default=20, show_default=True)
-@click.option("--cursor", type=int, help="Continue where an earlier page ended.")
+@click.option("--cursor", type=int, help="Continue after an earlier page.")
 @json_option
 @data_option
 def audit(

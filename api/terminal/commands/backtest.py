@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(panel="Rule files")
 @click.argument("candidate")
-@click.option(
-    "--since", help="`30d`, `12h`, or a day; by default `30d`, of a file all that it holds."
-)
+@click.option("--since", help="`30d`, `12h`, or a day; `30d` by default, everything for a file.")
 @click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account.")
 @click.option(
     "--history",
@@ -38,21 +36,21 @@ if TYPE_CHECKING:
 @click.option(
     "--columns",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Export here first, and ask the export in place of the service's data.",
+    help="Export here first, and read the export in place of the service's data.",
 )
 @click.option(
     "--on",
     "master",
     metavar="SPARK",
-    help="Ask the export on Spark: `spark://HOST:PORT`, `local[2]`.",
+    help="Read the export on Spark: `spark://HOST:PORT`, `local[2]`.",
 )
 @click.option(
     "--labels",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What is known of payments by now.",
+    help="Labels of payments.",
 )
 @late_option
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML page.")
 @click.option("--summary", "markdown", is_flag=True, help="Print Markdown, for a pull request.")
 @json_option
 @data_option

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @click.command(panel="Service")
 @account_option
-@click.option("--owner", help="Who it is for, as the audit shows it; you, when left out.")
+@click.option("--owner", help="The person, for the audit log; by default you.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     default=("admin",),
     show_default=True,
-    help="What they may do, as of a key; give it more than once for more scopes.",
+    help="The scopes, as of a key; repeat it for more.",
 )
 @author_option
 @click.option(

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @account_option
 @since_option
 @click.option("--action", type=click.Choice(("allow", "challenge", "deny")))
-@click.option("--rule", help="Only those that this rule was applied to.")
+@click.option("--rule", help="Only decisions by this rule.")
 @click.option("--limit", default=20, show_default=True)
-@click.option("--cursor", type=int, help="Continue where an earlier page ended.")
+@click.option("--cursor", type=int, help="Continue after an earlier page.")
 @json_option
 @data_option
 def decisions(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--account",
     envvar="TOLL_ACCOUNT",
     show_envvar=True,
-    help="Name of the account; of two files, the one whose thresholds count in a proof.",
+    help="Name of the account; for two files, the one whose thresholds a proof uses.",
 )
 @click.option(
     "--prove",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(panel="What happened")
-@click.option("--user", required=True, help="The user's identifier, as payments name it.")
+@click.option("--user", required=True, help="The user's id, as in payments.")
 @account_option
 @author_option
 @data_option

@@ -47,7 +47,7 @@ def _read_from(_context: click.Context, _option: click.Parameter, text: str | No
 
 @events.command("publish")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--breaking", is_flag=True, help="The contract changes; give --from too.")
+@click.option("--breaking", is_flag=True, help="The contract changes; needs --from.")
 @click.option(
     "--from",
     "applies_from",
@@ -55,7 +55,7 @@ def _read_from(_context: click.Context, _option: click.Parameter, text: str | No
     callback=_read_from,
     help="From when it applies.",
 )
-@click.option("--untested", is_flag=True, help="Publish it though its own tests fail.")
+@click.option("--untested", is_flag=True, help="Publish it although its own tests fail.")
 @account_option
 @author_option
 @data_option

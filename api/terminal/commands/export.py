@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the export.",
 )
-@click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="This account alone.")
+@click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="Only this account.")
 @json_option
 @data_option
 def export(target: Path, account: str | None, as_json_: bool, data: JournalSource) -> None:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     "--mature",
     default="45d",
     show_default=True,
-    help="A payment that nobody labelled counts as honest when it is so old.",
+    help="The age from which a payment without a label counts as honest.",
 )
 @click.option(
     "--scorecard",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The scorecard whose numbers are estimated, in place of the shipped one.",
 )
-@click.option("--curves", is_flag=True, help="Keep the weights, and estimate curves beside them.")
+@click.option("--curves", is_flag=True, help="Keep the weights, and estimate curves.")
 @click.option(
     "--calibration",
     is_flag=True,

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     "folder",
     required=True,
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Data folder whose service has been stopped; it stays as it is.",
+    help="Data folder whose service has been stopped; it is not changed.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Of about how many payments the explanations are compared, spread over all.",
+    help="The number of payments, spread over all, whose explanations are compared.",
 )
 @data_option
 def import_(folder: Path, sample: int, data: JournalSource) -> None:

@@ -43,17 +43,17 @@ def keys() -> None:
     default=("payments",),
     show_default=True,
     metavar="SCOPE",
-    help="What the key may do; give it more than once for more scopes. "
+    help="What the key may do; repeat it for more scopes. "
     f"Bundles: {', '.join(_BUNDLES)}. Scopes: {', '.join(_SCOPES)}.",
 )
-@click.option("--name", default="", help="What people call the key.")
+@click.option("--name", default="", help="A name for people.")
 @click.option(
     "--expires", metavar="INSTANT|DAYSd", help="When the key ends: `2027-01-01T00:00Z`, or `90d`."
 )
 @click.option(
-    "--test", is_flag=True, help="For the test account, whose payments are apart from live ones."
+    "--test", is_flag=True, help="For the test account, whose payments are separate from live ones."
 )
-@click.option("--owner", default="", help="The user who answers for the key, if one does.")
+@click.option("--owner", default="", help="The user responsible for the key.")
 @author_option
 @data_option
 def create_key(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 column_option = click.option(
-    "--column", "columns", multiple=True, help="Of a table's row: `NAME=VALUE`."
+    "--column", "columns", multiple=True, help="A column of a table's row: `NAME=VALUE`."
 )
 expiry_option = click.option(
     "--expires-at", help="A time of RFC 3339, such as 2030-01-31T12:00:00Z."
@@ -47,12 +47,17 @@ def lists() -> None:
 
 @lists.command("make")
 @click.argument("name")
-@click.option("--type", "type_", type=click.Choice(("string", "number", "ip")), help="Of a list.")
+@click.option(
+    "--type", "type_", type=click.Choice(("string", "number", "ip")), help="Type of a list."
+)
 @click.option(
     "--by", type=click.Choice(("value", "prefix", "network")), help="How a table is looked up."
 )
 @click.option(
-    "--column", "columns", multiple=True, help="Of a table: `NAME=TYPE`, or `NAME=one|another`."
+    "--column",
+    "columns",
+    multiple=True,
+    help="A column of a table: `NAME=TYPE`, or `NAME=one|another`.",
 )
 @account_option
 @author_option
@@ -99,9 +104,9 @@ def list_lists(account: str, as_json_: bool, data: JournalSource) -> None:
 @lists.command("show")
 @click.argument("name")
 @click.option("--limit", default=100, show_default=True, help="At most 500 at once.")
-@click.option("--after", help="Begin beyond this value.")
+@click.option("--after", help="Begin after this value.")
 @click.option(
-    "--value", help="Only entries that hold this: its own, networks and prefixes around it."
+    "--value", help="Only entries that match this value, including networks and prefixes."
 )
 @account_option
 @json_option
@@ -156,7 +161,7 @@ def show_list(
 @click.argument("values", nargs=-1, required=True)
 @column_option
 @expiry_option
-@click.option("--note", help="Why it is there.")
+@click.option("--note", help="The reason for the entry.")
 @account_option
 @author_option
 @data_option
@@ -208,7 +213,7 @@ def remove_entries(name: str, values: Sequence[str], account: str, data: Journal
     "--column",
     "columns",
     multiple=True,
-    help="FILE is a MaxMind DB, and this column is there: `country=country.iso_code`.",
+    help="For a MaxMind DB as FILE, where the column is in it: `country=country.iso_code`.",
 )
 @account_option
 @data_option

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     "--account",
     envvar="TOLL_ACCOUNT",
     show_envvar=True,
-    help="Show what this account's payments hold, and backtest on them.",
+    help="Show figures of this account's payments, and backtest on them.",
 )
 @data_option
-@click.option("--url", help="Show what the payments hold in the service at this address.")
+@click.option("--url", help="Show figures of the payments in the service at this address.")
 @click.option(
     "--key-file",
     type=click.File(),

@@ -15,12 +15,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 @click.command(panel="Rule files")
 @click.argument("template", required=False)
-@click.option("--name", help="What the rule is called; as the template when left out.")
+@click.option("--name", help="Name of the rule; by default the template's.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
-    help="Where it is written; here when left out.",
+    help="Where to write it; by default here.",
 )
 @json_option
 def new(template: str | None, name: str | None, folder: Path, as_json_: bool) -> None:

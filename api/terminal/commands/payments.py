@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @click.command(panel="What happened")
 @click.argument("wanted", metavar="[FILTER]", default="")
 @account_option
-@click.option("--count", is_flag=True, help="Only how many there are.")
+@click.option("--count", is_flag=True, help="Print only their number.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500))
-@click.option("--cursor", type=int, help="Continue where an earlier page ended.")
+@click.option("--cursor", type=int, help="Continue after an earlier page.")
 @json_option
 @data_option
 def payments(

@@ -63,7 +63,7 @@ def list_proposals(account: str, as_json_: bool, data: JournalSource) -> None:
 @kind_option
 @account_option
 @until_option
-@click.option("--note", required=True, help="Why, for who approves.")
+@click.option("--note", required=True, help="The reason, for whoever approves.")
 @author_option
 @data_option
 def propose(
@@ -95,7 +95,7 @@ def propose(
 @expiry_option
 @account_option
 @click.option(
-    "--note", required=True, help="Why, for who approves; it stands beside the entries too."
+    "--note", required=True, help="The reason, for whoever approves; also the note of the entries."
 )
 @author_option
 @data_option
@@ -138,7 +138,7 @@ def approve(number: int, account: str, data: JournalSource) -> None:
 @proposals.command("refuse")
 @click.argument("number", type=int)
 @account_option
-@click.option("--reason", required=True, help="Why, for who proposed.")
+@click.option("--reason", required=True, help="The reason, for the proposer.")
 @author_option
 @data_option
 def refuse_proposal(number: int, account: str, reason: str, data: JournalSource) -> None:
@@ -153,7 +153,7 @@ def refuse_proposal(number: int, account: str, reason: str, data: JournalSource)
 @click.argument("number", type=int)
 @account_option
 @until_option
-@click.option("--reason", required=True, help="Why nobody else could be asked.")
+@click.option("--reason", required=True, help="Why nobody else could approve.")
 @author_option
 @data_option
 def publish_alone(

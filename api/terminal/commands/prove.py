@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0.1, max=600),
     default=2.0,
     show_default=True,
-    help="How much the solver may do for one question: what it does in so long.",
+    help="The work that the solver may do for one question, as its usual time.",
 )
 @click.option(
     "--account",
     envvar="TOLL_ACCOUNT",
     show_envvar=True,
-    help="The account whose thresholds count; the usual ones when left out.",
+    help="The account whose thresholds are used; by default the standard ones.",
 )
 @json_option
 @data_option

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @account_option
 @click.option("--draft", is_flag=True, help="Store the version, but don't make it active.")
-@click.option("--expected", type=int, help="The newest version you know of; refused past it.")
+@click.option(
+    "--expected",
+    type=int,
+    help="The newest version that you know; refused if there is a newer one.",
+)
 @until_option
 @reason_option
 @click.option(
     "--untested",
     is_flag=True,
-    help="Publish it though its own tests fail or what must hold does not.",
+    help="Publish it although its own tests fail or a `must` does not hold.",
 )
 @click.option("--preview", is_flag=True, help="Show what it would change, and ask.")
 @click.option(

@@ -27,7 +27,9 @@ def rollout() -> None:
 @rollout.command("set")
 @click.argument("name")
 @click.argument("version", type=int)
-@click.option("--percent", type=int, required=True, help="0 to 100; growing it moves none back.")
+@click.option(
+    "--percent", type=int, required=True, help="0 to 100; an increase moves no payments back."
+)
 @click.option(
     "--by", type=click.Choice(("user", "device", "order")), default="user", show_default=True
 )

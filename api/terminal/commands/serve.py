@@ -66,21 +66,21 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
     is_eager=True,
     expose_value=False,
     callback=read_config,
-    help="TOML file of settings, by the options' names; options and variables go before it.",
+    help="TOML file of settings, by the options' names; options and variables override it.",
 )
 @data_option
 @setting("host", "Address to listen on.", type=str)
 @setting("port", "Port to listen on; 0 takes a free one.")
-@setting("admin_host", "Address of the listener for health and figures.", type=str)
-@setting("admin_port", "Its port; without one, figures are shown to this machine alone.")
+@setting("admin_host", "Address of the listener for health and metrics.", type=str)
+@setting("admin_port", "Its port; without one, metrics are shown to this machine only.")
 @setting("waiting", "Requests that may wait for the disk at once; more get a 503.")
 @setting("connections", "Connections that may be open at once.")
 @setting("heads_per_address", "Unfinished request heads that one address may have.")
-@setting("idle_seconds", "A connection without a whole request for so long is closed.")
+@setting("idle_seconds", "Seconds without a complete request after which a connection is closed.")
 @setting("head_bytes", "Bytes of a request's head; a larger one gets a 431.")
 @setting("body_bytes", "Bytes of a JSON body; a larger one gets a 413.")
-@setting("body_seconds", "How long a body may take to arrive; else it gets a 408.")
-@setting("drain_seconds", "How long requests in flight have once the service is told to stop.")
+@setting("body_seconds", "Seconds that a body may take to arrive; a slower one gets a 408.")
+@setting("drain_seconds", "Seconds that requests in flight get once the service is told to stop.")
 @setting("key_reports", "Payments and events a second that a key may send; more get a 429.")
 @setting("account_reports", "Payments and events a second that all keys of an account may send.")
 @setting("key_work", "Other requests a second that a key may send; more get a 429.")
@@ -91,10 +91,10 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 @setting("windows_total_cap", "Elements that the windows of all accounts may hold together.")
 @setting(
     "late_hours",
-    "Hours after its time that a payment still reads and counts in windows.",
+    "Hours after its time for which a payment still reads windows and counts in them.",
     click.IntRange(1, 24),
 )
-@setting("snapshot_minutes", "How often a snapshot of the windows is written.")
+@setting("snapshot_minutes", "Minutes between snapshots of the windows.")
 @setting("reach", "Where webhooks may go.", type=click.Choice(("public", "any")))
 @setting(
     "damage",
@@ -114,12 +114,12 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 )
 @setting(
     "openid",
-    "TOML file of who lets people in to the console by OpenID Connect (docs/console.md).",
+    "TOML file of the OpenID Connect providers for the console (docs/console.md).",
     type=click.Path(dir_okay=False, path_type=Path),
 )
 @setting("node_host", "On a database: address to listen on for other nodes.", type=str)
 @setting("node_port", "Its port; 0 takes a free one.")
-@setting("node_address", "HOST:PORT by which other nodes reach this one, if another.", type=str)
+@setting("node_address", "HOST:PORT by which other nodes reach this one, if different.", type=str)
 @setting(
     "node_tls",
     "Folder with authority.pem, certificate.pem and key.pem, by which nodes know each other.",
@@ -127,9 +127,9 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 )
 @setting(
     "shards",
-    "Journals that a new database's accounts are shared out to, each with an owner of its own.",
+    "Number of journals that a new database's accounts are divided among, each with an owner.",
 )
-@click.option("--check", is_flag=True, help="Start nothing: tell whether the service would start.")
+@click.option("--check", is_flag=True, help="Only check whether the service would start.")
 @click.pass_context
 def serve(ctx: click.RichContext, /, data: JournalSource, check: bool, **settings: Any) -> None:
     """Start the service."""

@@ -59,7 +59,7 @@ def clear_shadow(name: str, kind: Any, account: str, data: JournalSource) -> Non
 
 @shadow.command("report")
 @click.argument("name")
-@click.option("--version", type=int, help="The version; by default the shadow of now.")
+@click.option("--version", type=int, help="The version; by default the current shadow.")
 @decider_option
 @account_option
 @json_option

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 @click.option(
     "--labels",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What is known of payments by now, in place of the labels that the history has.",
+    help="Labels of payments, in place of those in the history.",
 )
 @click.option(
     "--by-score",
     type=click.FloatRange(0, 1),
-    help="Take the score for the label: fraud from here on. For a shop that has no labels yet.",
+    help="Use the score as the label: fraud from here on. For a shop without labels.",
 )
 @click.option("--since", default="90d", show_default=True, help="`90d`, `12h`, or a day.")
 @click.option(
     "--mature",
     default="45d",
     show_default=True,
-    help="A payment that nobody labelled counts as honest when it is so old.",
+    help="The age from which a payment without a label counts as honest.",
 )
 @click.option(
     "--without", multiple=True, help="What no condition may read, such as `score` or `user.id`."
@@ -54,21 +54,21 @@ if TYPE_CHECKING:
     type=click.Choice(("challenge", "deny")),
     default="deny",
     show_default=True,
-    help="What its conditions do.",
+    help="The action of its conditions.",
 )
 @click.option(
     "--conditions",
     type=click.IntRange(1, 20),
     default=5,
     show_default=True,
-    help="At most so many.",
+    help="The most conditions.",
 )
 @click.option(
     "--precision",
     type=click.FloatRange(0.5, 0.999),
     default=0.9,
     show_default=True,
-    help="The share of fraud that nine times in ten is reached at least.",
+    help="The share of fraud that each condition should reach with nine chances in ten.",
 )
 @click.option(
     "--people",

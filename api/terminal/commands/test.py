@@ -18,18 +18,22 @@ from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
 
 @click.command(panel="Rule files")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--only", multiple=True, metavar="TITLE", help="Run only the tests of this title.")
+@click.option("--only", multiple=True, metavar="TITLE", help="Run only the tests with this title.")
 @json_option
-@click.option("--accept", is_flag=True, help="Accept what the cases decide now.")
-@click.option("--coverage", is_flag=True, help="Tell what no test or case looked at.")
+@click.option("--accept", is_flag=True, help="Accept the current decisions of cases.")
+@click.option("--coverage", is_flag=True, help="Show what no test or case covered.")
 @click.option(
-    "--coverage-json", type=click.Path(dir_okay=False, path_type=Path), help="Write it as JSON."
+    "--coverage-json",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the coverage as JSON.",
 )
 @click.option(
-    "--coverage-html", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a page."
+    "--coverage-html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the coverage as an HTML page.",
 )
 @click.option(
-    "--fail-under", type=click.FloatRange(0, 100), help="Exit 1 when less than PERCENT was seen."
+    "--fail-under", type=click.FloatRange(0, 100), help="Exit 1 if less than PERCENT is covered."
 )
 def test(
     paths: Sequence[Path],

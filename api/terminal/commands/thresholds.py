@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--since", default="180d", show_default=True, help="An instant, or a span back.")
 @click.option("--challenge", type=click.FloatRange(0, 1), help="Challenge from this score.")
 @click.option("--deny", type=click.FloatRange(0, 1), help="Deny from this score.")
-@click.option("--chargeback", type=click.FloatRange(0, 10**7), help="Its fee.")
+@click.option("--chargeback", type=click.FloatRange(0, 10**7), help="The fee of a chargeback.")
 @click.option("--margin", type=click.FloatRange(0, 1), help="The margin, as a share of the amount.")
 @click.option(
     "--challenge-lost",

@@ -23,12 +23,12 @@ def users() -> None:
 
 @users.command("set")
 @click.argument("name")
-@click.option("--role", required=True, type=click.Choice(_ROLES), help="What they may do.")
+@click.option("--role", required=True, type=click.Choice(_ROLES), help="Their role.")
 @click.option(
     "--merchant",
     "merchants",
     multiple=True,
-    help="Id of a merchant that they see, and no other; give it more than once for several.",
+    help="Limit them to the merchant with this id; repeat it for several.",
 )
 @account_option
 @author_option

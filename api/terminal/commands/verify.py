@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--windows",
     is_flag=True,
-    help="Recount from the journal what is kept of windows; takes as long as a start after a crash.",
+    help="Also recompute stored windows from the journal; takes as long as a start after a crash.",
 )
 @json_option
 @data_option

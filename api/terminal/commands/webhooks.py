@@ -69,7 +69,7 @@ def list_webhooks(account: str, as_json_: bool, data: JournalSource) -> None:
     "kinds",
     multiple=True,
     type=click.Choice(_KINDS),
-    help="What is told; give it more than once for more. A new address is told of alerts.",
+    help="The kind of notices; repeat it for more. By default a new address gets alerts.",
 )
 @click.option(
     "--action",
@@ -79,7 +79,9 @@ def list_webhooks(account: str, as_json_: bool, data: JournalSource) -> None:
     help="Only decisions with this action.",
 )
 @click.option("--rule", "rules", multiple=True, help="Only decisions by this rule.")
-@click.option("--condition", "conditions", multiple=True, help="Only by the condition of this id.")
+@click.option(
+    "--condition", "conditions", multiple=True, help="Only decisions by the condition with this id."
+)
 @author_option
 @data_option
 def set_webhook(
@@ -150,7 +152,7 @@ def remove_webhook(url: str, account: str, data: JournalSource) -> None:
     type=click.IntRange(0, 7 * _SECONDS_A_DAY),
     default=_SECONDS_A_DAY,
     show_default=True,
-    help="For how long the secret before it signs as well.",
+    help="For how many seconds the former secret signs as well.",
 )
 @author_option
 @data_option
@@ -213,7 +215,7 @@ def redeliver(url: str, delivery: str, account: str, data: JournalSource) -> Non
 @webhooks.command("test")
 @click.argument("url")
 @account_option
-@click.option("--kind", type=click.Choice(_KINDS), help="What the sample tells of.")
+@click.option("--kind", type=click.Choice(_KINDS), help="The kind of the sample.")
 @click.option(
     "--reach",
     type=click.Choice(("public", "any")),

@@ -16,7 +16,9 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours", type=float, default=24)
-    parser.add_argument("--scale", type=float, default=1, help="so many times the actors of a day")
+    parser.add_argument(
+        "--scale", type=float, default=1, help="multiply the actors of a day by this"
+    )
     parser.add_argument("--start", type=datetime.fromisoformat, default="2025-06-02T00:00:00Z")
     options = parser.parse_args()
     start = options.start if options.start.tzinfo else options.start.replace(tzinfo=UTC)

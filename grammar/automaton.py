@@ -188,7 +188,7 @@ class Stack:
                 del states[-action.size :]
             states.append(action.goto[states[-1]])
 
-    def cut(self, height: int) -> None:
+    def truncate(self, height: int) -> None:
         """Drop everything above that many states."""
         del self.states[height:]
         del self.values[height - 1 :]

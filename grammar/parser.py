@@ -285,7 +285,7 @@ class _Reading:
         self.header_lost = True
         kind = self.pieces[0] if self.pieces else Piece("RULE", "rule", Span(0, 0))
         self.pieces[:] = [kind, Piece("NAME", "", Span(kind.span.end, kind.span.end))]
-        self.stack.cut(1)
+        self.stack.truncate(1)
         for part in self.pieces:
             self.stack.feed(part)
 
@@ -321,7 +321,7 @@ class _Reading:
         states = self.stack.states
         for height in range(len(states), 0, -1):
             if any(self._takes(states[height - 1], item) for item in ("LET", "TEST")):
-                self.stack.cut(height)
+                self.stack.truncate(height)
                 return
 
     def _comments(self) -> tuple[syntax.Comment, ...]:

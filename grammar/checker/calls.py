@@ -76,7 +76,7 @@ def _arguments(
     work: Work, scope: Scope, node: s.Call, parameters: tuple[Parameter, ...], infer: Infer
 ) -> tuple[p.Expression, ...] | None:
     if parameters[-1].repeated:
-        return _alike(work, scope, node, parameters, infer)
+        return _same_kind(work, scope, node, parameters, infer)
     found = [
         _argument(work, scope, node.name.text, argument, parameter.takes, infer)
         for argument, parameter in zip(node.arguments, parameters, strict=True)
@@ -109,7 +109,7 @@ def _preferred_type(allowed: tuple[type, ...]) -> t.Type:
     return t.Number(None) if t.Number in allowed else allowed[0]()
 
 
-def _alike(
+def _same_kind(
     work: Work, scope: Scope, node: s.Call, parameters: tuple[Parameter, ...], infer: Infer
 ) -> tuple[p.Expression, ...] | None:
     """Check arguments that must be of one type; literals and metadata take it from the others."""

@@ -110,9 +110,9 @@ def _compare_ranges(operator: str, left: t.Type, right: t.Type) -> bool | None:
         case ">=":
             return _is_below(right, left, strictly=False)
         case "==":
-            return False if _apart(left, right) else None
+            return False if _disjoint(left, right) else None
         case _:
-            return True if _apart(left, right) else None
+            return True if _disjoint(left, right) else None
 
 
 def _is_below(left: t.Number, right: t.Number, *, strictly: bool) -> bool | None:
@@ -128,7 +128,7 @@ def _at_most(high: Decimal | None, low: Decimal | None, *, strictly: bool) -> bo
     return high is not None and low is not None and (high < low or (high == low and not strictly))
 
 
-def _apart(left: t.Number, right: t.Number) -> bool:
+def _disjoint(left: t.Number, right: t.Number) -> bool:
     return _at_most(left.high, right.low, strictly=True) or _at_most(
         right.high, left.low, strictly=True
     )

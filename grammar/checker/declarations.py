@@ -31,10 +31,10 @@ def use(work: Work, item: s.Use) -> None:
     types.
     """
     name = item.name.text
-    if name in work.taken:
+    if name in work.used_definitions:
         work.report(say.duplicate(item.name.span, name))
         return
-    work.taken.add(name)
+    work.used_definitions.add(name)
     if name not in work.known.definitions:
         work.broken = True
         work.report(
@@ -60,12 +60,12 @@ def use(work: Work, item: s.Use) -> None:
         return
     for index, let in enumerate(taken.lets):
         if let.source is None and _is_new(work, item.name, let.name, let.name):
-            work.offered[let.name] = (taken, index)
+            work.definition_lets[let.name] = (taken, index)
 
 
 def _is_new(work: Work, node: s.Identifier, shown: str, name: str) -> bool:
     of_lists = name in work.lists or name in work.tables
-    is_there = (name in work.names or name in work.offered) if shown == name else of_lists
+    is_there = (name in work.names or name in work.definition_lets) if shown == name else of_lists
     if is_there:
         work.report(say.duplicate(node.span, shown))
     return not is_there
@@ -159,7 +159,7 @@ def can_be_named(work: Work, name: s.Identifier) -> bool:
     roots = {field.path[0] for field in work.vocabulary.payment.values()}
     if work.fields is not None:
         roots = set(work.fields)
-    if name.text in work.names or name.text in work.offered:
+    if name.text in work.names or name.text in work.definition_lets:
         work.report(say.duplicate(name.span, name.text))
     elif name.text in roots or name.text in ("score", "payment", "decision", "payments", "events"):
         work.report(say.name_of_a_field(name.span, name.text))

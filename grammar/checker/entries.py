@@ -23,7 +23,7 @@ Infer: TypeAlias = Callable[[Work, Scope, s.Expression, t.Type | None], p.Expres
 def entry(work: Work, scope: Scope, node: s.Subscript, infer: Infer) -> p.Expression | None:
     """Check `device.headers["User-Agent"]`, `metadata["sku"]`, `events.TYPE.METRIC[keys]`."""
     if isinstance(node.base, s.ListName):
-        work.used.add(f"@{node.base.name}")
+        work.names_read.add(f"@{node.base.name}")
         work.report(say.table_without_column(node.span, node.base.name))
         return None
     base, path = names.flatten(node.base)
@@ -74,7 +74,7 @@ def column(work: Work, scope: Scope, node: s.Attribute, infer: Infer) -> p.Expre
     assert isinstance(node.base, s.Subscript)
     assert isinstance(node.base.base, s.ListName)
     name = node.base.base.name
-    work.used.add(f"@{name}")
+    work.names_read.add(f"@{name}")
     if scope.of_event:
         work.report(say.not_in_history(node.span, f"@{name}", "a table"))
         return None

@@ -45,7 +45,7 @@ def metric(work: Work, item: s.Metric) -> None:
     if not can_be_named(work, item.name):
         return
     work.names[item.name.text] = None
-    work.used.add(item.name.text)
+    work.names_read.add(item.name.text)
     if isinstance(found, p.History) and not _is_metric_read(item.value):
         work.names[item.name.text] = work.add_let(p.Let(item.name.text, item.name.span, found))
     elif found is not None:

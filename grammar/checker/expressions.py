@@ -82,7 +82,7 @@ def value(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None: 
                 return aggregates.aggregate(work, scope, node, value_for)
             return calls.call(work, scope, node, value_for)
         case s.ListName():
-            work.used.add(f"@{node.name}")
+            work.names_read.add(f"@{node.name}")
             work.report(say.list_alone(node.span, node.name))
             return None
         case s.ListLiteral():

@@ -190,7 +190,7 @@ def _common_members(work: Work, file: s.File) -> dict[str, Any]:
     """
     declared = {item.name.text for item in file.items if isinstance(item, s.ListDeclaration)}
     declared |= {item.name.text for item in file.items if isinstance(item, s.TableDeclaration)}
-    declared |= {name.removeprefix("@") for name in work.used if name.startswith("@")}
+    declared |= {name.removeprefix("@") for name in work.names_read if name.startswith("@")}
     return {
         "name": file.name.text,
         "title": title_of(file),

@@ -22,7 +22,7 @@ def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> in
         renumbered = tuple(work.imported.get((source, i), -1) for i in range(each))
         value = move_expression(let.value, work.next_id, renumbered)
         work.next_id += 1 + max(part.id for part in parts(let.value))
-        work.used.update(_lists_in(let.value))
+        work.names_read.update(_lists_in(let.value))
         work.imported[source, each] = work.add_let(
             p.Let(let.name, let.span, value, let.source or source)
         )

@@ -131,7 +131,7 @@ def _in_list(
     work: Work, scope: Scope, node: s.Membership, container: s.ListName, infer: Infer
 ) -> p.Expression | None:
     name = container.name
-    work.used.add(f"@{name}")
+    work.names_read.add(f"@{name}")
     if name not in work.lists:
         infer(work, scope, node.value, None)
         if name in work.tables:

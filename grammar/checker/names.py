@@ -54,8 +54,8 @@ def _resolve_path(
         return _of_record(work, scope, node, path[1:], spans[1:])
     if scope.sees_element and ".".join(path) in work.vocabulary.transaction:
         return _element(work, node, path)
-    if root in work.offered and root not in work.names:
-        definitions, index = work.offered[root]
+    if root in work.definition_lets and root not in work.names:
+        definitions, index = work.definition_lets[root]
         work.names[root] = take_let(work, definitions.lets, index, definitions.name)
     if root in work.names:
         return _let(work, scope, node, path, spans)
@@ -127,7 +127,7 @@ def _payment(
 
 def _others(work: Work, scope: Scope) -> Iterable[str]:
     yield from work.names
-    yield from work.offered
+    yield from work.definition_lets
     yield "score"
     if scope.sees_element:
         yield from work.vocabulary.transaction
@@ -173,7 +173,7 @@ def _let(
     spans: tuple[s.Span, ...],
 ) -> p.Expression | None:
     name = path[0]
-    work.used.add(name)
+    work.names_read.add(name)
     index = work.names[name]
     if index is None:
         return None
@@ -244,7 +244,7 @@ def _event_field(
     assert work.fields is not None
     field = work.fields.get(path[0])
     if field is None:
-        kin = [*work.fields, *work.names, *work.offered]
+        kin = [*work.fields, *work.names, *work.definition_lets]
         if not work.is_excused(path[0]):
             work.report(say.unknown_name(spans[0], ".".join(path), path[0], kin, ()))
         return None

@@ -132,7 +132,7 @@ def _cover(mine: list[Cube], above: _CubesAbove) -> list[p.Condition]:
         if single is not None:
             used[single.condition.name] = single.condition
             continue
-        taken = _taken_apart(above, cube, near)
+        taken = _piecewise_cover(above, cube, near)
         if taken is None:
             return []
         used.update(_fewest(above, cube, near, taken))
@@ -147,7 +147,7 @@ def _inside(cube: Cube, outer: Cube) -> bool:
     return all(cube[subject].without(domain).is_empty() for subject, domain in outer.items())
 
 
-def _taken_apart(
+def _piecewise_cover(
     above: _CubesAbove, cube: Cube, near: list[_Earlier]
 ) -> dict[str, p.Condition] | None:
     """Return the conditions whose cubes together cover `cube`; None if some of it is left, or if
@@ -174,7 +174,7 @@ def _fewest(
     """Remove conditions that the cover doesn't need."""
     for name in list(used) if len(used) <= MAX_NAMED else []:
         others = [each for each in near if each.condition.name in used.keys() - {name}]
-        if _taken_apart(above, cube, others) is not None:
+        if _piecewise_cover(above, cube, others) is not None:
             del used[name]
     return used
 

@@ -75,9 +75,10 @@ class Scope:
 class Work:
     """One file being checked: the checker's only state.
 
-    `names` maps the lets in sight to their index in `lets`, or to None if they have errors. `taken`
-    names the definitions that the file uses; `offered` holds their lets, each imported when it is
-    first read. `used` are the names that were read, those of lists and tables with their `@`.
+    `names` maps the lets in sight to their index in `lets`, or to None if they have errors.
+    `used_definitions` names the definitions that the file uses; `definition_lets` holds their lets,
+    each imported when it is first read. `names_read` are the names that were read, those of lists
+    and tables with their `@`.
     `fields` are an event type's own fields; None where bare names refer to the payment. `patterns`
     are the regular expressions so far, `patterns_size` the number of their instructions. `broken`
     is set when a definitions file has errors or is unknown, so that its names are not reported as
@@ -96,11 +97,11 @@ class Work:
     numbers: Numbers = field(init=False)
     needs: list[frozenset[Need]] = field(default_factory=list)
     names: dict[str, int | None] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    used_definitions: set[str] = field(default_factory=set)
     lists: dict[str, p.ListUse | None] = field(default_factory=dict)
     tables: dict[str, p.TableUse | None] = field(default_factory=dict)
-    offered: dict[str, tuple[p.Definitions, int]] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
+    definition_lets: dict[str, tuple[p.Definitions, int]] = field(default_factory=dict)
+    names_read: set[str] = field(default_factory=set)
     imported: dict[tuple[str, int], int] = field(default_factory=dict)
     patterns: set[tuple[str, bool]] = field(default_factory=set)
     patterns_size: int = 0

@@ -151,9 +151,9 @@ def _fitting(work: Work, given: s.Assignment, kind: t.Type) -> p.Constant | None
 
 def _target(work: Work, given: s.Assignment) -> p.Expression | None:
     """Resolve what is given a value; this doesn't count as a use of the name."""
-    unread = set(work.used)
+    unread = set(work.names_read)
     target = name_in(work, Scope(), given.target)
-    work.used &= unread
+    work.names_read &= unread
     return target
 
 
@@ -234,7 +234,7 @@ def _check_expected(
 
 
 def _means_nothing(work: Work, word: str) -> bool:
-    known = (work.names, work.offered, work.vocabulary.payment, work.lost)
+    known = (work.names, work.definition_lets, work.vocabulary.payment, work.lost)
     return word != "score" and not any(word in names for names in known)
 
 

@@ -112,13 +112,13 @@ def _unused_names(work: Work, file: s.File) -> Iterator[Diagnostic]:
         return
     for item in file.items:
         match item:
-            case s.Let() if item.name.text not in work.used:
+            case s.Let() if item.name.text not in work.names_read:
                 yield say.unused_let(item.name.span, item.name.text, _line_of(work, item))
             case s.ListDeclaration() | s.TableDeclaration() if (
-                f"@{item.name.text}" not in work.used
+                f"@{item.name.text}" not in work.names_read
             ):
                 yield say.unused_list(item.name.span, item.name.text, _line_of(work, item))
-            case s.Use() if not work.used & _names_of(work, item.name.text):
+            case s.Use() if not work.names_read & _names_of(work, item.name.text):
                 yield say.unused_definitions(item.name.span, item.name.text, _line_of(work, item))
             case _:
                 pass

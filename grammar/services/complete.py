@@ -124,7 +124,7 @@ def _items(document: Document) -> Iterable[s.Item]:
 def _values(document: Document, span: Span) -> Iterator[Completion]:
     for file, item in _reachable(document):
         if isinstance(item, s.Let):
-            yield Completion(item.name.text, "let", span, "let", _written(document, file, item))
+            yield Completion(item.name.text, "let", span, "let", _let_text(document, file, item))
         elif isinstance(item, s.Field):
             yield Completion(item.name.text, "field", span, "field of the event")
     own = document.parsed.file
@@ -142,7 +142,7 @@ def _values(document: Document, span: Span) -> Iterator[Completion]:
             yield Completion(name, "event", span, "event type")
 
 
-def _written(document: Document, file: s.File, let: s.Let) -> str:
+def _let_text(document: Document, file: s.File, let: s.Let) -> str:
     own = document.parsed.file
     if file is not own:
         return f"of definitions {file.name.text}"

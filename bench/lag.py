@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
@@ -93,7 +94,7 @@ def main() -> None:
         ["", "entries a second"],
         [["taken in", taken]],
     )
-    behind = quantiles(found, n=100)
+    lag_percentiles = quantiles(found, n=100)
     show(
         f"Behind, once it has all, at {later.rate:,.0f} payments a second",
         ["", "ms"],

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
 
@@ -22,7 +23,7 @@ class UncancellableFuture(asyncio.Future[None]):
         return False
 
 
-class Append(NamedTuple):
+class Append(Struct, frozen=True):
     """An entry to write, with what is written in the same transaction.
 
     `generation` is the writer's when the entry was queued, see `Writer`.

@@ -15,8 +15,6 @@ from itertools import chain, groupby
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from msgspec import Struct
-
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Idempotency, ListChange
@@ -30,27 +28,6 @@ _UNWRITTEN = "the journal can't be written: {}"
 _BEHIND = "an entry before it was not written"
 
 T = TypeVar("T")
-
-
-class UncancellableFuture(asyncio.Future[None]):
-    """Done once an entry is on disk or lost; a task that is cancelled while it waits ends only
-    then.
-
-    So the task can undo what the entry stood for.
-    """
-
-    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's signature
-        return False
-
-
-class Append(Struct, frozen=True):
-    """An entry with all that goes with it, and the one who waits for it."""
-
-    entry: Entry
-    idempotency: Idempotency | None
-    contents: tuple[ListChange, ...]
-    generation: int
-    done: UncancellableFuture
 
 
 class WriterStep(NamedTuple):

@@ -106,7 +106,7 @@ def yield_processor(process: int) -> None:
 
 def main(source: JournalSource) -> None:
     """Until less is lacking than one step takes in."""
-    spare_collector()
+    run_collector_rarely()
     threading.Thread(target=_end_with_input, daemon=True).start()
     with closing(Follower(source)) as follower:
         while follower.step() >= TAKEN_AT_ONCE:

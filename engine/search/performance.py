@@ -10,7 +10,6 @@ from math import sqrt
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.search.blocks import (
     SHIFT,
     SIZE,
@@ -204,7 +203,7 @@ class _Counting:
         self, condition: str | None, version: int, last: int | None
     ) -> ConditionPerformance:
         """Of all that was counted."""
-        counted, runs = self._tallying.tally(), self._index.runs_made()
+        counted = self._tallying.tally()
         return ConditionPerformance(
             condition=condition,
             version=version,
@@ -255,25 +254,11 @@ def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int |
 
 
 def _came_back(index: AccountIndex, refused: list[int]) -> CameBack:
-    """Of payments given by their sequence numbers."""
-    found = [index.tail.known(sequence, index.last) for sequence in refused]
-    entries = [entry for entry in found if entry is not None]
+    """Of payments given by their sequence numbers: their ids, and those of the ones that came back."""
+    made = index.runs_made()
+    entries = [index.tail.known(sequence, index.last) for sequence in refused]
+    known = [entry for entry in entries if entry is not None]
     return CameBack(
-        tuple(entry.id for entry in entries),
-        tuple(entry.id for entry in entries if _succeeded_later(index, entry)),
+        tuple(entry.id for entry in known),
+        tuple(entry.id for entry in known if came_back(index, entry.sequence, made)),
     )
-
-
-def _succeeded_later(index: AccountIndex, known: Entry) -> bool:
-    sequence = known.sequence
-    beyond = min(index.sequence_at(known.arrived + COME_BACK, 0), index.last + 1)
-    blocks = index.blocks(sequence + 1, beyond)
-    paid = index.value(Facet.STATUS, "succeeded")
-    for facet, text in entities_of(read_facts(known)):
-        if facet not in (Facet.CARD, Facet.USER):
-            continue
-        for block, members in index.members_in(facet, index.value(facet, text), blocks).items():
-            later = members & numbers_from(block, sequence + 1) & numbers_below(block, beyond)
-            if later & index.members(Facet.STATUS, paid, block):
-                return True
-    return False

@@ -48,7 +48,7 @@ _encode = msgspec.msgpack.Encoder().encode
 def main(source: JournalSource) -> None:
     """Serve until standard input is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    spare_collector()
+    run_collector_rarely()
     # Creates an empty index if there is none, so that questions can be answered at once.
     Follower(source).close()
     threading.Thread(target=follow, args=(source,), daemon=True).start()

@@ -110,7 +110,7 @@ class PostgresConnection:
         with suppress(psycopg.Error, OSError), socket.socket(fileno=dup(self.raw.fileno())) as same:
             same.shutdown(socket.SHUT_RDWR)
 
-    def _hear(self, notice: Diagnostic) -> None:
+    def _handle_notice(self, notice: Diagnostic) -> None:
         if notice.sqlstate == _NOT_REPLICATED:
             self.was_warned = True
 

@@ -159,11 +159,11 @@ class PostgresJournal(Journal):
         self._in_flight = InFlight()
         self._unused_ids = UnusedIds()
         self._store = PostgresStore(self._connections, ownership)
-        self._points = ThreadPoolExecutor(_POINT_READS, "journal-reads")
-        self._idle: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
-        self._seen_at = 0.0
-        self._look: asyncio.Task[None] | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._read_threads = ThreadPoolExecutor(_POINT_READS, "journal-reads")
+        self._idle_connections: LifoQueue[PostgresConnection] = LifoQueue(_POINT_READS)
+        self._confirmed_at = 0.0
+        self._confirmation: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
         with self._reader() as connection:
             self.shard = layout_of(connection)
             self._identity = reads.identity(connection)
@@ -406,7 +406,7 @@ class PostgresJournal(Journal):
                 self._idle_connections.get_nowait().close()
         if self._ownership.epoch >= 0 and not self._store.is_lost:
             with suppress(Unavailable):
-                await asyncio.to_thread(self._give_back)
+                await asyncio.to_thread(self._release)
         if self._breaking_off is not None:
             self._breaking_off.cancel()
 
@@ -415,7 +415,7 @@ class PostgresJournal(Journal):
 
     @contextmanager
     def _reader(self) -> Iterator[PostgresConnection]:
-        connection = self._waiting_connection() or self._connections.connect()
+        connection = self._idle_connection() or self._connections.connect()
         try:
             yield connection
         finally:
@@ -480,7 +480,7 @@ class PostgresJournal(Journal):
         finally:
             self._confirmation = None
 
-    def _give_back(self, node: str | None = None) -> None:
+    def _release(self, node: str | None = None) -> None:
         with closing(self._connections.connect()) as connection:
             if node is None:
                 release(connection, self._ownership)

@@ -23,9 +23,9 @@ _HEARTBEAT = (
     " ON CONFLICT (node) DO UPDATE SET place = excluded.place, is_whole = excluded.is_whole,"
     " seen_at = excluded.seen_at"
 )
-_ANOTHER = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
+_HAS_SUCCESSOR = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
 _ANYBODY = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE {_RECENT})"
-_PRESENT = (
+_SUCCESSORS = (
     "SELECT node, address FROM nodes WHERE is_whole"
     f" AND seen_at > clock_timestamp() - interval '{PRESENT_S} seconds'"
 )

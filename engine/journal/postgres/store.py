@@ -19,8 +19,9 @@ from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.in_flight import Append
 from tollkeeper.engine.journal.postgres.connection import OpenConnections, PostgresConnection
-from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, take_again
+from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, begin_epoch
 
 _LEASE = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 _FENCE = (

@@ -20,7 +20,12 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search import backlog, index_file, process, reading
-from tollkeeper.engine.search.asking import IndexQuestion, SearchHere, SearchProcess, searching
+from tollkeeper.engine.search.ask import (
+    IndexQuestion,
+    LocalSearch,
+    SearchProcess,
+    run_search_process,
+)
 from tollkeeper.engine.search.backlog import index_backlog, yield_processor
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import FoundPage, count_matches
@@ -72,7 +77,7 @@ async def test_what_is_on_disk_is_found_soon(shop: Shop) -> None:
 
 async def test_an_index_that_is_deleted_is_made_again(shop: Shop) -> None:
     await pay(shop, "p-0", bare())
-    async with searching(shop.engine.folder) as search:
+    async with run_search_process(shop.engine.folder) as search:
         await count_until(search, shop, "", 1)
         for number in (1, 2):
             index_file.remove_index(shop.engine.folder)

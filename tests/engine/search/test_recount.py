@@ -24,6 +24,7 @@ from tollkeeper.engine.search import runs, settled, totals
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import Filter, read_filter, read_members
 from tollkeeper.engine.search.find import Sort, count_matches, find
+from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.holdout import false_positives
 from tollkeeper.engine.search.movers import movers

@@ -1,8 +1,8 @@
-"""What a series keeps for `decay`: totals by steps of time, each weighing less the older it is.
+"""A series for `decay`: totals by steps of time, which weigh less the older they are.
 
-Time is taken in steps of a 64th of the half life, so a record weighs 2 ** -(steps / 64). Totals are
-whole numbers and weights have 60 binary places, so that neither the order of records nor the machine
-changes a value, and a record is taken out as if it had never been there.
+A step is 1/64 of the half life, so that a record from n steps ago weighs 2 ** -(n / 64). Totals are
+integers and weights are fixed-point numbers with 60 binary places, so that values depend neither on
+the order of records nor on the machine, and removing a record undoes exactly what adding it did.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import METADATA_SCALE, Number
 
 STEPS_A_HALF = 64
-"""So many steps has a half life."""
+"""The number of steps in a half life."""
 HALVES = DECAYED_HALVES
-"""What is more half lives back than this, counted from the one that a step belongs to, weighs
-nothing."""
+"""A half life, by number, that is further than this before the one of the read weighs nothing."""
 _PLACES = 60
 _ROOT_PLACES = 256
 
 
 def _weights() -> tuple[int, ...]:
-    """2 ** (step / 64) for each step of a half life, with 60 binary places."""
+    """2 ** (step / 64) for each step of a half life, as integers with 60 binary places."""
     root = 2 << _ROOT_PLACES
     for _ in range(STEPS_A_HALF.bit_length() - 1):
         root = isqrt(root << _ROOT_PLACES)
@@ -43,7 +42,7 @@ WEIGHTS = _weights()
 
 
 class HalfLife:
-    """The totals of one half life of a group: of each of its steps, and of all, weighed."""
+    """A group's totals in one half life: each step's, and `weighed`, the sum of total times weight."""
 
     __slots__ = ("steps", "weighed")
 
@@ -61,7 +60,7 @@ class HalfLife:
 
 
 class DecayGroups:
-    """Weighed totals by group, as `Groups` holds elements; `half_life` and `reach` in µs."""
+    """Totals by group, with the methods of `Groups`; `half_life` and `reach` in µs."""
 
     def __init__(self, clock: Clock, reach: int, half_life: int) -> None:
         self.clock = clock
@@ -79,21 +78,21 @@ class DecayGroups:
         return len(self._groups)
 
     def put(self, time: int, group: Group, value: Any) -> None:
-        """Takes in one element of event time `time` (µs)."""
+        """Add one element of event time `time` (µs)."""
         self._add(time, group, int(value))
 
     def take(self, time: int, group: Group, value: Any) -> None:
-        """Takes out one element, which is there."""
+        """Remove one element, which must be there."""
         self._add(time, group, -int(value))
 
     def pass_buckets(self) -> int:
-        """Marks the groups to be looked at; the arrival (µs) that brings the next ones."""
+        """Mark all groups for expiry; returns the arrival (µs) at which to do so again."""
         if not self._due:
             self._due.extend(self._groups)
         return self.clock.newest + self._half_life
 
     def sweep(self) -> bool:
-        """Drops what is over of a few groups; whether some are left."""
+        """Remove the expired totals of a few marked groups; whether marked groups are left."""
         horizon = self._horizon
         for _ in range(min(SWEEP, len(self._due))):
             group = self._due.popleft()
@@ -105,7 +104,7 @@ class DecayGroups:
         return bool(self._due)
 
     def reader(self, window: Window) -> Reader:
-        """How the series is read, at six decimals."""
+        """The reader of a `decay`, whose values have six decimals."""
         places = window.type.scale if isinstance(window.type, Number) else None
         unit = 10 ** (places or 0)
 
@@ -116,20 +115,20 @@ class DecayGroups:
         return read
 
     def prepare(self) -> bool:
-        """Nothing is to be made quick."""
+        """True: there is nothing to index."""
         return True
 
     def dump(self, start: int, most: int) -> tuple[int, Columns]:
-        """About so many steps of the groups from `start` on, and where to go on, -1 at the end."""
+        """About `most` totals as elements, see `dump_groups`."""
         return dump_groups(self._groups, self._totals, True, start, most)
 
     def load(self, columns: Columns) -> None:
-        """Takes in what `dump` gave; ValueError for columns that don't fit together."""
+        """Add what `dump` returned. Raises ValueError for columns of different lengths."""
         for group, time, value in elements_in(columns, True):
             self._add(time, group, value)
 
     def _totals(self, held: dict[int, HalfLife]) -> list[tuple[int, Any]]:
-        """The totals of a group's steps, each at the first time of its step."""
+        """A group's totals, each with the first time (µs) of its step."""
         return [
             (self._time(half, step), total)
             for half in sorted(held)
@@ -138,7 +137,7 @@ class DecayGroups:
 
     @property
     def _horizon(self) -> int:
-        """No value reaches back beyond this half life any more."""
+        """The first half life, by number, that some value may still read."""
         return (self.clock.newest - self._late) // self._half_life - HALVES
 
     def _add(self, time: int, group: Group, value: int) -> None:

@@ -1,7 +1,7 @@
-"""`age`, `interval`, `since` and `first`: the event times at which the groups of a series were seen.
+"""`age`, `interval`, `since`, `first` and `streak`, by the times at which a series' groups were seen.
 
-Every time is kept, not only the first and the last: an update may take a record out of its group,
-and then the one after it is the first.
+All times are kept, not only the first and the last: when an update removes a record from its group,
+the next one becomes the first.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class SeenTimes(Protocol):
     """The event times (µs) at which each group was seen."""
 
     def reach(self, sequence: int) -> None:
-        """What comes next is the change with this sequence number."""
+        """The following changes are those of this sequence number."""
         ...
 
     def add(self, group: Group, time: int) -> None: ...
 
     def remove(self, group: Group, time: int) -> None:
-        """Takes out one such time, if it is there."""
+        """Remove one such time, if it is there."""
         ...
 
     def first(self, group: Group) -> int | None: ...
@@ -39,22 +39,22 @@ class SeenTimes(Protocol):
         ...
 
     def count_after(self, group: Group, after: int, most: int) -> int:
-        """How many times are later than `after` (µs), `most` at the most."""
+        """The number of times later than `after` (µs), counted up to `most`."""
         ...
 
     def discard(self) -> None:
-        """Gives back what the series holds."""
+        """Drop all times of the series."""
         ...
 
 
 class MemorySeenTimes:
-    """A group seen once, as most are, is held as a bare number."""
+    """`SeenTimes` in memory; the time of a group seen once, as most are, is held as a number."""
 
     def __init__(self) -> None:
         self._seen_times: dict[Group, int | list[int]] = {}
 
     def reach(self, sequence: int) -> None:
-        """What is gone with the process needs no sequence number."""
+        """Ignored: nothing is stored."""
 
     def add(self, group: Group, time: int) -> None:
         held = self._seen_times.get(group)
@@ -98,8 +98,9 @@ class MemorySeenTimes:
 
 
 class FirstSeenSeries:
-    """One series' `age`, `interval`, `since` and `first`, by the times at which its groups were seen,
-    or its `streak`, by the arrivals that are its values.
+    """A series for `age`, `interval`, `since` and `first`, of event times, or for `streak`, whose
+    times are its values, the arrivals. Changes of sequence numbers up to `up_to` come from the
+    journal.
     """
 
     def __init__(self, plan: SeriesPlan, seen_times: SeenTimes, up_to: int) -> None:
@@ -108,26 +109,30 @@ class FirstSeenSeries:
         self.up_to = up_to
 
     def put(self, time: int, group: Group, value: Any) -> None:
-        """Takes in one element of event time `time` (µs)."""
+        """Add one element of event time `time` (µs)."""
         self.seen_times.add(group, value if self.plan.valued else time)
 
     def take(self, time: int, group: Group, value: Any) -> None:
-        """Takes out one element, if it is there."""
+        """Remove one element, if it is there."""
         self.seen_times.remove(group, value if self.plan.valued else time)
 
     def read(self, window: Window, group: Group, at: int) -> int | None:
-        """A duration (µs) from the first or the latest time not after `at`, or whether none is."""
+        """The value of a window as of event time `at` (µs), see `read_ages`."""
         return read_ages(self.seen_times, window.function, group, at)
 
 
 def read_ages(
     seen_times: SeenTimes, function: AggregateFunction, group: Group, at: int
 ) -> int | None:
-    """What `function` makes of the times of a group, as of event time `at` (µs)."""
+    """The value of `function` for a group as of event time `at` (µs).
+
+    `age` is the duration (µs) since the first time, `interval` and `since` since the latest one not
+    after `at`, `first` whether there is none, `streak` the number of records.
+    """
     if function == "streak":
         key = group if isinstance(group, tuple) else (group,)
-        broken = seen_times.latest((*key, False), -BEFORE_ALL)
-        after = BEFORE_ALL if broken is None else broken
+        last_break = seen_times.latest((*key, False), -BEFORE_ALL)
+        after = BEFORE_ALL if last_break is None else last_break
         return seen_times.count_after((*key, True), after, MAX_STREAK)
     if function in ("interval", "since"):
         latest = seen_times.latest(group, at)

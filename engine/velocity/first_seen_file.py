@@ -1,8 +1,9 @@
-"""The file that keeps when the groups of `age`, `interval` and `since` were seen, beside the journal's.
+"""The SQLite file with the times at which groups of `age`, `interval`, `since`, `first` and `streak`
+were seen, beside the journal's file.
 
-It holds nothing that the journal does not: a file that is missing, damaged or of another version
-is made anew, and filled again. A group is held by 16 bytes of its hash, so that a time takes
-about as much room whatever its key is.
+All of it can be derived from the journal: a file that is missing, damaged or of another version is
+created again and filled. A group is stored as a hash of 16 bytes, so that a row's size does not
+depend on its key.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tollkeeper.engine.velocity.contract import Group
 AGES_FILE = "ages.db"
 _VERSION = 1
 DURABILITY: Durability = "NORMAL"
-"""What a power cut takes is filled again from the journal, which is on disk by then."""
+"""Commits that a power cut loses are filled again from the journal, which has their entries."""
 PAGES = 4096
-"""How many pages of 4 KiB stay in memory for reads."""
+"""The pages of 4 KiB that are cached for reads."""
 _STEP = 5000
-"""How many times of a series that was given up are removed at once."""
+"""The most times of a given up series that one transaction removes."""
 
-# `place` is the one up to which a series is whole here, null where it is not; a series without an
-# account was given up.
+# `place` is the sequence number up to which the file has a series whole, null when it does not; a
+# series without an account was given up.
 _TABLES = f"""
 CREATE TABLE series (id INTEGER PRIMARY KEY, account INTEGER, digest TEXT, place INTEGER);
 CREATE TABLE moments (
@@ -41,12 +42,12 @@ _FIRST = f"SELECT time {_OF} ORDER BY time LIMIT 1"
 _LAST = f"SELECT time {_OF} ORDER BY time DESC LIMIT 1"
 
 CountChange: TypeAlias = tuple[Group, int, int]
-"""A group, an event time (µs), and a count: how often it was seen then, or how much oftener."""
+"""A group, a time (µs), and the number of times it was seen then, or by how much that changes."""
 
 
 class StoredSeries(NamedTuple):
-    """A series in the file, and the sequence number up to which it is whole there, None where it is
-    not."""
+    """A series in the file; `sequence` is the sequence number up to which the file has it whole, None
+    when it does not."""
 
     number: int
     account: int
@@ -55,8 +56,8 @@ class StoredSeries(NamedTuple):
 
 
 class SeenTimesFile(SideFile):
-    """The series and the times of their groups; a file that turns out damaged is removed for the
-    next start."""
+    """The series and their groups' times. `seen` is the hash of a group. A file that turns out damaged
+    is removed, so that the next start creates it again."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, DURABILITY)
@@ -69,12 +70,12 @@ class SeenTimesFile(SideFile):
         )
 
     def last_number(self) -> int:
-        """The highest number that a series ever had, of those that are not gone."""
+        """The highest number of a series in the file, 0 without any."""
         return int(self._run("SELECT coalesce(max(id), 0) FROM series").fetchone()[0])
 
     def bounds(self, series: int, seen: bytes) -> tuple[int, int] | None:
-        """The first and the last time."""
-        # Most groups that are asked for were never seen, so the last is not asked for with the first.
+        """The first and the last time (µs), None for a group that was never seen."""
+        # Most groups that are read were never seen, so that one query is enough for them.
         first = self._run(_FIRST, (series, seen)).fetchone()
         if first is None:
             return None
@@ -82,23 +83,23 @@ class SeenTimesFile(SideFile):
         return first[0], last[0]
 
     def count(self, series: int, seen: bytes, time: int) -> int:
-        """How often the group was seen at this time."""
+        """How often the group was seen at this time (µs)."""
         found = self._run(f"SELECT count {_OF} AND time = ?", (series, seen, time)).fetchone()
         return 0 if found is None else int(found[0])
 
-    def upwards(self, series: int, seen: bytes) -> Iterator[int]:
-        """The times, the first one first."""
+    def ascending(self, series: int, seen: bytes) -> Iterator[int]:
+        """The times (µs) in ascending order."""
         with closing(self._run(f"SELECT time {_OF} ORDER BY time", (series, seen))) as found:
             yield from (time for (time,) in found)
 
-    def downwards(self, series: int, seen: bytes, at: int) -> Iterator[int]:
-        """The times not after `at` (µs), the last one first."""
+    def descending(self, series: int, seen: bytes, at: int) -> Iterator[int]:
+        """The times not after `at` (µs), in descending order."""
         query = f"SELECT time {_OF} AND time <= ? ORDER BY time DESC"
         with closing(self._run(query, (series, seen, at))) as found:
             yield from (time for (time,) in found)
 
     def counts_after(self, series: int, seen: bytes, after: int) -> Iterator[tuple[int, int]]:
-        """The times after `after` (µs), each with how often the group was seen then."""
+        """The times later than `after` (µs), each with how often the group was seen then."""
         query = f"SELECT time, count {_OF} AND time > ?"
         with closing(self._run(query, (series, seen, after))) as found:
             yield from found
@@ -116,48 +117,48 @@ class SeenTimesFile(SideFile):
 
 
 def set_counts(connection: sqlite3.Connection, series: int, changes: Iterable[CountChange]) -> None:
-    """Makes each count of a series what a change says."""
-    found = _hash_changes(series, changes)
+    """Set counts of a series; a count of 0 removes the time."""
+    rows = _hash_changes(series, changes)
     connection.executemany(
         "DELETE FROM moments WHERE series = ? AND seen = ? AND time = ?",
-        [change[:3] for change in found if not change[3]],
+        [row[:3] for row in rows if not row[3]],
     )
     connection.executemany(
-        "REPLACE INTO moments VALUES (?, ?, ?, ?)", [change for change in found if change[3]]
+        "REPLACE INTO moments VALUES (?, ?, ?, ?)", [row for row in rows if row[3]]
     )
 
 
 def add_counts(connection: sqlite3.Connection, series: int, changes: Iterable[CountChange]) -> None:
-    """Adds to each count of a series what a change says, which may be less than nothing."""
-    found = _hash_changes(series, changes)
+    """Add changes, which may be negative, to counts of a series."""
+    rows = _hash_changes(series, changes)
     connection.executemany(
         "INSERT INTO moments VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET count = count + excluded.count",
-        found,
+        rows,
     )
     connection.executemany(
         "DELETE FROM moments WHERE series = ? AND seen = ? AND time = ? AND count <= 0",
-        [change[:3] for change in found if change[3] < 0],
+        [row[:3] for row in rows if row[3] < 0],
     )
 
 
-def set_sequence(connection: sqlite3.Connection, kept: StoredSeries) -> None:
-    """Notes up to which sequence number a series is whole here."""
-    connection.execute("REPLACE INTO series VALUES (?, ?, ?, ?)", kept)
+def set_sequence(connection: sqlite3.Connection, series: StoredSeries) -> None:
+    """Write up to which sequence number the file has a series whole."""
+    connection.execute("REPLACE INTO series VALUES (?, ?, ?, ?)", series)
 
 
 def forget_sequences(connection: sqlite3.Connection, account: int) -> None:
-    """None of the account's series is whole here from now on."""
+    """Mark all of the account's series as not whole."""
     connection.execute("UPDATE series SET place = NULL WHERE account = ?", (account,))
 
 
 def give_up(connection: sqlite3.Connection, series: int) -> None:
-    """Leaves a series for `remove_step` to remove."""
+    """Mark a series for `remove_step` to remove."""
     connection.execute("REPLACE INTO series VALUES (?, NULL, NULL, NULL)", (series,))
 
 
 def remove_step(connection: sqlite3.Connection) -> bool:
-    """Removes some of what series that were given up hold; false when nothing was left."""
+    """Remove some times of given up series; False when none was left."""
     found = connection.execute("SELECT id FROM series WHERE account IS NULL LIMIT 1").fetchone()
     if found is None:
         return False
@@ -172,22 +173,22 @@ def remove_step(connection: sqlite3.Connection) -> bool:
 
 
 def hash_group(group: Group) -> bytes:
-    """The 16 bytes by which a group is held."""
+    """The 16 bytes that stand for a group."""
     return blake2b(repr(group).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _hash_changes(series: int, changes: Iterable[CountChange]) -> list[tuple[int, bytes, int, int]]:
-    """In the order of the table, so that each of its pages is looked for once."""
+    """The changes as rows in the table's order, so that each page is read once."""
     return sorted((series, hash_group(group), time, count) for group, time, count in changes)
 
 
 @asynccontextmanager
 async def open_seen_times_file(folder: Path) -> AsyncIterator[SeenTimesFile]:
-    """The file of a data folder whose lock is held. Raises `JournalError` for an unusable folder."""
+    """Open the file of a data folder whose lock is held, or create it. Raises `JournalError`."""
     path = folder / AGES_FILE
     try:
         if not _is_usable(path):
-            _make_anew(path)
+            _create(path)
         opened = SeenTimesFile(path)
     except (OSError, sqlite3.Error) as error:
         raise JournalError(f"cannot open `{path}`: {error}") from error
@@ -198,12 +199,12 @@ async def open_seen_times_file(folder: Path) -> AsyncIterator[SeenTimesFile]:
 
 
 def remove_seen_times(path: Path) -> None:
-    """Leaves nothing of the file."""
+    """Remove the file with its write-ahead log."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
 
 
-def _make_anew(path: Path) -> None:
+def _create(path: Path) -> None:
     remove_seen_times(path)
     create_file(path)
     with closing(connect(path, DURABILITY)) as made:

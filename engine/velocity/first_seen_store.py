@@ -1,11 +1,10 @@
-"""The times at which keys were seen, of all accounts' series, written to the file behind the traffic.
+"""The times at which groups were seen, of all accounts' series, written to a file in the background.
 
-Each write holds what all sequence numbers up to one made of the series, and that number with it: a
-start fills each series from there on. Nothing is written before the journal has it.
+Each write brings a series to a sequence number, which is written with it: a start fills the series
+from there on. A change is written only once the journal has its entry.
 
-While a series is filled its changes are gathered as they come, and nobody reads it. A change to a
-live one gives the count that a time has from then on, so that it does not matter whether a read
-finds it written already.
+While a series is filled, its changes are collected as differences of counts, and it is not read. In
+a live series a change sets the new count of a time, so that it may be written any number of times.
 """
 
 from __future__ import annotations
@@ -43,25 +42,25 @@ from tollkeeper.engine.velocity.first_seen_file import (
 )
 
 CACHED = 65_536
-"""Of how many groups, of all accounts, the first and the last time are held at least."""
+"""The groups, of all accounts, whose first and last times are cached: this many to twice as many."""
 
 Bounds: TypeAlias = tuple[int, int] | None
 """The first and the last time of a group, None for one that was never seen."""
 Counts: TypeAlias = dict[Group, dict[int, int]]
 """How often a group was seen at each time (µs)."""
 EVERY_S = 0.5
-"""How often what changed is written."""
+"""The seconds between two writes of changes."""
 FILLED = 50_000
-"""So many filled times of a series wait before they are written."""
+"""The collected changes of a series being filled that are held before they are written."""
 
 SeriesName: TypeAlias = tuple[int, str]
 """An account, and the digest of one of its series."""
 Written: TypeAlias = Callable[[], Awaitable[None]]
-"""Done once the journal has written or refused all that it was given before."""
+"""Waits until the journal has written or refused all entries appended before the call."""
 
 
 class Unknown(Enum):
-    """Of a group whose bounds are not held."""
+    """The result for a group whose bounds are not cached."""
 
     UNKNOWN = 0
 
@@ -70,9 +69,9 @@ UNKNOWN = Unknown.UNKNOWN
 
 
 class RecentBounds:
-    """The bounds of groups that were read recently: at most twice `CACHED`.
+    """A cache of the bounds of recently read groups, by series number and group.
 
-    What was not asked for since as many others were is forgotten with them.
+    Whenever `CACHED` groups were read, all that were not among them are dropped.
     """
 
     def __init__(self) -> None:
@@ -98,8 +97,10 @@ class RecentBounds:
 
 
 class StoredSeenTimes:
-    """The series `number` of the file; `written_place` is the sequence number up to which it is
-    whole there."""
+    """`SeenTimes` of the series `number` in the file, first being filled, then live.
+
+    `written_up_to` is the sequence number up to which the file has it whole, None when it does not.
+    """
 
     def __init__(
         self, file: SeenTimesFile, recent: RecentBounds, number: int, written_up_to: int | None
@@ -110,8 +111,9 @@ class StoredSeenTimes:
         self._file = file
         self._recent = recent
         self._sequence = 0
-        # None once it is live.
-        self._filled_series: list[CountChange] | None = []
+        # Collected changes of counts, None once the series is live.
+        self._collected: list[CountChange] | None = []
+        # New counts: those to be written, and those that are being written.
         self._changed: Counts = {}
         self._writing: Counts = {}
         self._writing_up_to = BEFORE_ALL
@@ -121,12 +123,12 @@ class StoredSeenTimes:
         if sequence > self._sequence:
             self._sequence = sequence
         elif sequence <= self._writing_up_to:
-            # What is on its way to the file has been withdrawn.
+            # A change that is being written is withdrawn.
             self._was_undone = True
 
     def add(self, group: Group, time: int) -> None:
-        if self._filled_series is not None:
-            self._filled_series.append((group, time, 1))
+        if self._collected is not None:
+            self._collected.append((group, time, 1))
             return
         bounds = self._bounds(group)
         if bounds is None:
@@ -138,8 +140,8 @@ class StoredSeenTimes:
         self._set(group, time, count + 1, (min(first, time), max(last, time)))
 
     def remove(self, group: Group, time: int) -> None:
-        if self._filled_series is not None:
-            self._filled_series.append((group, time, -1))
+        if self._collected is not None:
+            self._collected.append((group, time, -1))
             return
         bounds = self._bounds(group)
         if bounds is None or not bounds[0] <= time <= bounds[1]:
@@ -177,25 +179,25 @@ class StoredSeenTimes:
 
     @property
     def filling(self) -> int:
-        """How many filled times wait to be written."""
-        return len(self._filled_series or ())
+        """How many collected changes are held."""
+        return len(self._collected or ())
 
     def take_filled(self) -> list[CountChange]:
-        """What is to be added to the file, where the series is not whole from then on."""
-        taken, self._filled_series = self._filled_series or [], []
+        """Take the collected changes, to add them to the file, which then no longer has it whole."""
+        taken, self._collected = self._collected or [], []
         self.written_up_to = None
         return taken
 
     def go_live(self, sequence: int) -> None:
-        """It holds all that sequence numbers up to `sequence` made of it, and is read from now on."""
-        filled, self._filled_series = self._filled_series or [], None
+        """Make the series live: it has all changes up to this sequence number and can be read."""
+        collected, self._collected = self._collected or [], None
         self._sequence = max(self._sequence, sequence)
-        for group, time, change in filled:
+        for group, time, change in collected:
             (self.add if change > 0 else self.remove)(group, time)
 
     def take_changes(self) -> bool:
-        """Holds what changed so far apart, to be written; whether there is anything."""
-        if self._filled_series is not None or (
+        """Begin to write what has changed so far; whether there is anything to write."""
+        if self._collected is not None or (
             not self._changed and self._sequence == self.written_up_to
         ):
             return False
@@ -205,12 +207,12 @@ class StoredSeenTimes:
         return True
 
     @property
-    def is_lasting(self) -> bool:
-        """Whether nothing of what was taken has been withdrawn since."""
+    def is_writable(self) -> bool:
+        """Whether none of the changes being written has been withdrawn since they were taken."""
         return not self._was_undone
 
-    def taken(self) -> tuple[list[CountChange], int]:
-        """What was taken, with the last sequence number that made some of it."""
+    def changes_to_write(self) -> tuple[list[CountChange], int]:
+        """The changes that are being written, and the sequence number that they bring the series to."""
         changes = [
             (group, time, count)
             for group, counts in self._writing.items()
@@ -219,8 +221,8 @@ class StoredSeenTimes:
         return changes, self._writing_up_to
 
     def end_writing(self, *, was_written: bool, is_whole: bool) -> None:
-        """What was taken is in the file, or changed again; `is_whole` tells whether the series is
-        whole in the file with it."""
+        """End a write; changes that were not written will be again. `is_whole` says whether the file
+        now has the series whole."""
         if was_written:
             self.written_up_to = self._writing_up_to if is_whole else None
         else:
@@ -242,17 +244,17 @@ class StoredSeenTimes:
         name = (self.number, group)
         bounds = self._recent.find(name)
         if bounds is UNKNOWN:
-            bounds = self._found_bounds(group)
+            bounds = self._find_bounds(group)
             self._recent.hold(name, bounds)
         return bounds
 
-    def _found_bounds(self, group: Group) -> Bounds:
+    def _find_bounds(self, group: Group) -> Bounds:
         unwritten = self._unwritten(group)
         if not unwritten:
             return self._file.bounds(self.number, hash_group(group))
-        there = [time for time, count in unwritten.items() if count]
-        kept = self._file.upwards(self.number, hash_group(group))
-        first = min(chain(_remaining(kept, unwritten), there), default=None)
+        present = [time for time, count in unwritten.items() if count]
+        stored = self._file.ascending(self.number, hash_group(group))
+        first = min(chain(_first_remaining(stored, unwritten), present), default=None)
         if first is None:
             return None
         last = self._last(group, -BEFORE_ALL)
@@ -262,22 +264,24 @@ class StoredSeenTimes:
     def _last(self, group: Group, at: int) -> int | None:
         """The last time not after `at` (µs)."""
         unwritten = self._unwritten(group)
-        there = [time for time, count in unwritten.items() if count and time <= at]
-        kept = self._file.downwards(self.number, hash_group(group), at)
-        return max(chain(_remaining(kept, unwritten), there), default=None)
+        present = [time for time, count in unwritten.items() if count and time <= at]
+        stored = self._file.descending(self.number, hash_group(group), at)
+        return max(chain(_first_remaining(stored, unwritten), present), default=None)
 
     def _unwritten(self, group: Group) -> Mapping[int, int]:
         return self._writing.get(group, {}) | self._changed.get(group, {})
 
 
 class SeenTimesStore:
-    """`last` is the journal's last sequence number: a series that is beyond it is another journal's."""
+    """All series in the file. Those that go beyond the journal's `last` sequence number are given up:
+    they belong to another journal, or to one that was restored."""
 
     def __init__(self, file: SeenTimesFile, last: int) -> None:
         self._file = file
         self._recent = RecentBounds()
         self._numbers = count(file.last_number() + 1)
-        self._kept: dict[SeriesName, StoredSeries] = {}
+        # Whole series in the file that were not opened yet.
+        self._stored: dict[SeriesName, StoredSeries] = {}
         self._given_up: list[int] = []
         self._series: dict[SeriesName, StoredSeenTimes] = {}
         self._rewritten: set[int] = set()
@@ -286,55 +290,55 @@ class SeenTimesStore:
             if each.sequence is None or each.sequence > last:
                 self._given_up.append(each.number)
             else:
-                self._kept[each.account, each.digest] = each
+                self._stored[each.account, each.digest] = each
 
     def sequence(self, account: int, digest: str) -> int:
-        """The sequence number beyond which `open` leaves a series to be filled, 0 for all of them."""
-        kept = self._kept.get((account, digest))
-        return 0 if kept is None or kept.sequence is None else kept.sequence
+        """The sequence number after which a series must be filled once it is opened; 0 for all."""
+        stored = self._stored.get((account, digest))
+        return 0 if stored is None or stored.sequence is None else stored.sequence
 
     def open(self, account: int, digest: str) -> SeenTimes:
-        """A series to be filled, then to go live."""
+        """Open a series, to be filled; `go_live` then makes it live."""
         name = (account, digest)
         if name in self._series:
             self._give_up(name)
-        kept = self._kept.pop(name, None)
-        number = next(self._numbers) if kept is None else kept.number
-        sequence = None if kept is None else kept.sequence
+        stored = self._stored.pop(name, None)
+        number = next(self._numbers) if stored is None else stored.number
+        sequence = None if stored is None else stored.sequence
         self._series[name] = StoredSeenTimes(self._file, self._recent, number, sequence)
         return self._series[name]
 
     def go_live(self, account: int, digests: Iterable[str], sequence: int) -> None:
-        """The series hold all that sequence numbers up to `sequence` made of them, and are read
-        from now on."""
-        for _, series in self._filled_series(account, digests):
+        """Make these series live: they have all changes up to this sequence number."""
+        for _, series in self._opened_series(account, digests):
             series.go_live(sequence)
 
     def give_up_others(self, needed: Collection[SeriesName]) -> None:
-        """Gives up what the file has of series that are not needed."""
-        for name in [name for name in self._kept if name not in needed]:
-            self._given_up.append(self._kept.pop(name).number)
+        """Give up the stored series that are not needed."""
+        for name in [name for name in self._stored if name not in needed]:
+            self._given_up.append(self._stored.pop(name).number)
 
     def give_up_account(self, account: int) -> None:
-        """Gives up all that the file has of an account."""
-        for kept in [of for of in self._kept if of[0] == account]:
-            self._given_up.append(self._kept.pop(kept).number)
-        for live in [of for of in self._series if of[0] == account]:
-            self._give_up(live)
+        """Give up all series of an account."""
+        for name in [each for each in self._stored if each[0] == account]:
+            self._given_up.append(self._stored.pop(name).number)
+        for name in [each for each in self._series if each[0] == account]:
+            self._give_up(name)
 
     async def write_filled(
         self, account: int, digests: Iterable[str], beyond: int = FILLED
     ) -> None:
-        """Writes what was filled of the series that hold more than `beyond` times of it."""
+        """Write the collected changes of the series that hold more than `beyond` of them."""
         async with self._lock:
-            for name, series in self._filled_series(account, digests):
-                # One that is whole in the file stays so until what is new is too much to hold.
+            for name, series in self._opened_series(account, digests):
+                # The file no longer has a series whole once collected changes are written, and a crash
+                # then fills it from the beginning: a whole one is written only when too much is held.
                 if series.filling > (FILLED if series.written_up_to is not None else beyond):
                     filled = series.take_filled()
                     await self._file.write(partial(_add, name, series.number, filled))
 
     async def write(self, written: Written) -> None:
-        """Writes what changed. Raises `JournalError`, and holds on to it then."""
+        """Write what has changed. Raises `JournalError`; the next call then writes it, too."""
         async with self._lock:
             for name in [name for name, series in self._series.items() if series.is_given_up]:
                 self._give_up(name)
@@ -346,14 +350,14 @@ class SeenTimesStore:
                 await self._write(taken, written)
 
     async def remove_some(self) -> bool:
-        """Removes some of what was given up; false when nothing is left."""
+        """Remove some times of given up series from the file; False when none is left."""
         return await self._file.write(first_seen_file.remove_step)
 
     @asynccontextmanager
     async def rewriting(self, account: int, written: Written) -> AsyncIterator[None]:
-        """Within it the account's past changes, in the journal and in the windows.
+        """Rewrite the account's past, in the journal and in the windows, within the block.
 
-        Should that be cut off, the next start fills the account's series from the beginning.
+        If the process ends in the block, the next start fills the account's series from the beginning.
         """
         async with self._lock:
             self._rewritten.add(account)
@@ -367,23 +371,23 @@ class SeenTimesStore:
         await self._file.empty_log()
 
     async def _write(self, taken: dict[SeriesName, StoredSeenTimes], written: Written) -> None:
-        done: dict[SeriesName, StoredSeenTimes] = {}
+        stored: dict[SeriesName, StoredSeenTimes] = {}
         try:
             await written()
-            lasting = {name: series for name, series in taken.items() if series.is_lasting}
-            await self._file.write(partial(_set, lasting, frozenset(self._rewritten)))
-            done = lasting
+            writable = {name: series for name, series in taken.items() if series.is_writable}
+            await self._file.write(partial(_set, writable, frozenset(self._rewritten)))
+            stored = writable
         finally:
             for name, series in taken.items():
                 series.end_writing(
-                    was_written=name in done, is_whole=name[0] not in self._rewritten
+                    was_written=name in stored, is_whole=name[0] not in self._rewritten
                 )
 
-    def _filled_series(
+    def _opened_series(
         self, account: int, digests: Iterable[str]
     ) -> list[tuple[SeriesName, StoredSeenTimes]]:
-        found = [(name, self._series.get(name)) for name in ((account, each) for each in digests)]
-        return [(name, series) for name, series in found if series is not None]
+        names = [(account, digest) for digest in digests]
+        return [(name, self._series[name]) for name in names if name in self._series]
 
     def _give_up(self, name: SeriesName) -> None:
         self._given_up.append(self._series.pop(name).number)
@@ -402,10 +406,10 @@ def _set(
     connection: sqlite3.Connection,
 ) -> None:
     for name, series in taken.items():
-        changes, sequence = series.taken()
+        changes, sequence = series.changes_to_write()
         first_seen_file.set_counts(connection, series.number, changes)
-        kept = StoredSeries(series.number, *name, None if name[0] in rewritten else sequence)
-        first_seen_file.set_sequence(connection, kept)
+        stored = StoredSeries(series.number, *name, None if name[0] in rewritten else sequence)
+        first_seen_file.set_sequence(connection, stored)
 
 
 def _give_up(given_up: Sequence[int], connection: sqlite3.Connection) -> None:
@@ -414,7 +418,7 @@ def _give_up(given_up: Sequence[int], connection: sqlite3.Connection) -> None:
 
 
 async def write_behind(store: SeenTimesStore, written: Written) -> None:
-    """Write again and again, until cancelled; what fails is logged once, and tried again."""
+    """Write every `EVERY_S` seconds until cancelled; log the first of several failures, and retry."""
     failing = False
     while True:
         await asyncio.sleep(EVERY_S)
@@ -432,14 +436,17 @@ async def write_behind(store: SeenTimesStore, written: Written) -> None:
 
 @asynccontextmanager
 async def open_seen_times(folder: Path, last: int) -> AsyncIterator[SeenTimesStore]:
-    """The file of a data folder whose lock is held. Raises `JournalError`."""
+    """Open the file of a data folder whose lock is held; `last` is the journal's last sequence number.
+
+    Raises `JournalError`.
+    """
     async with open_seen_times_file(folder) as file:
         yield SeenTimesStore(file, last)
 
 
-def _remaining(kept: Iterator[int], unwritten: Mapping[int, int]) -> Iterator[int]:
-    """The first of the times that no unwritten change takes out."""
-    for time in kept:
+def _first_remaining(stored: Iterator[int], unwritten: Mapping[int, int]) -> Iterator[int]:
+    """The first of the stored times that no unwritten change removes, or nothing."""
+    for time in stored:
         if unwritten.get(time, 1):
             yield time
             return

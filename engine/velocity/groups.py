@@ -1,6 +1,6 @@
 """The elements of one series by group, as far back as its longest window reaches.
 
-`_groups.c` is the same in C, for where it could be built: every test of windows runs on both.
+`_groups.c` does the same in C and is used where it could be built. All tests of windows run on both.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from tollkeeper.grammar.program import AggregateFunction, Value
 T = TypeVar("T")
 
 BUCKETS = 128
-"""A series' span is divided into so many buckets, by which groups come up for expiry."""
+"""The number of buckets of time that a series' reach is divided into; groups expire by bucket."""
 SWEEP = 8
-"""How many groups that came up for expiry are looked at for each record: a record adds fewer."""
+"""How many groups that came up for expiry are swept for each record."""
 
 Reader: TypeAlias = Callable[[Group, int], Value | None]
 """The aggregate over a group as of an event time (µs)."""
 HeldGroup: TypeAlias = int | tuple[int, Any] | Run
-"""A group of one element, as most are, without a run: its time, with its value if it has one."""
+"""The elements of a group. A single one, as in most groups, is held as its time, or as a pair of time
+and value in a series with values."""
 
 EMPTY = Run(valued=False)
-"""A group whose elements were taken out, until it comes up for expiry."""
+"""What is held for a group whose elements were removed, until it comes up for expiry."""
 
 
 class Clock:
-    """The latest arrival (µs) that some series have seen.
+    """The latest arrival (µs), shared by the series of an account.
 
-    Nothing is read at a time that is further behind it than records may be late.
+    No window is read at an event time that is further behind it than records may be late.
     """
 
     __slots__ = ("newest",)
@@ -50,10 +51,10 @@ class Clock:
 
 
 class Groups:
-    """Elements by group. Each group stands in exactly one bucket, of a time when it was in use.
+    """Elements by group. Each group is in exactly one bucket, that of a time at which it had an element.
 
-    `reach` (µs) is how far behind the clock an element may be that some window still has; `lengths`
-    (µs) are those of the windows that count different values.
+    Elements further than `reach` (µs) behind the clock are in no window any more; `lengths` (µs) are
+    those of `distinct` windows.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Groups:
         self._valued = valued
         self._width = reach // BUCKETS
         self._buckets: dict[int, list[Group]] = {}
-        # The bucket that was used last, and the times that belong to it.
+        # The bucket used last, and the times (µs) that belong to it: from `_from` up to before `_to`.
         self._bucket: list[Group] = []
         self._from = self._to = BEFORE_ALL
         self._due: deque[Group] = deque()
@@ -81,17 +82,17 @@ class Groups:
 
     @property
     def horizon(self) -> int:
-        """No window reaches back to this time (µs) any more."""
+        """The time (µs) up to which elements are in no window any more."""
         return self.clock.newest - self.reach
 
     def put(self, time: int, group: Group, value: Any) -> None:
-        """Takes in one element of event time `time` (µs)."""
+        """Add one element of event time `time` (µs)."""
         self.entries += 1
         held = self._groups.get(group)
         if held is None:
             self._groups[group] = (time, value) if self._valued else time
             if not self._from <= time < self._to:
-                self._turn_to(time)
+                self._set_bucket(time)
             self._bucket.append(group)
         elif not isinstance(held, Run):
             run = self._groups[group] = Run(self._valued)
@@ -106,7 +107,7 @@ class Groups:
             if times and time < times[-1]:
                 held.insert(time, value)
             else:
-                # Written out here, as nearly all come in order.
+                # `Run.insert` for an element in order, inlined: nearly all are.
                 times.append(time)
                 if held.values is not None:
                     held.values.append(value)
@@ -114,7 +115,7 @@ class Groups:
                 self.entries -= held.trim(self.horizon)
 
     def take(self, time: int, group: Group, value: Any) -> None:
-        """Takes out one element, if it is there."""
+        """Remove one element, if it is there."""
         held = self._groups.get(group)
         if isinstance(held, Run):
             self.entries -= held.remove(time, value)
@@ -123,18 +124,15 @@ class Groups:
             self.entries -= 1
 
     def pass_buckets(self) -> int:
-        """Marks the groups whose time has come; the arrival (µs) that brings the next ones."""
+        """Mark the groups that come up for expiry; returns the arrival (µs) at which the next ones do."""
         edge = self.horizon // self._width
-        for passed in [bucket for bucket in self._buckets if bucket < edge]:
-            self._due.extend(self._buckets.pop(passed))
+        for number in [number for number in self._buckets if number < edge]:
+            self._due.extend(self._buckets.pop(number))
         self._bucket, self._from, self._to = [], BEFORE_ALL, BEFORE_ALL
         return (edge + 1) * self._width + self.reach
 
     def sweep(self) -> bool:
-        """Looks at a few of the groups whose time has come, and drops what is over.
-
-        Whether some are left.
-        """
+        """Remove the expired elements of a few marked groups; whether marked groups are left."""
         for _ in range(min(SWEEP, len(self._due))):
             group = self._due.popleft()
             latest = self._shrink(group, self._groups[group])
@@ -152,13 +150,13 @@ class Groups:
         recount: Callable[[Sequence[Any]], Value | None],
         _scale: int,
     ) -> Reader:
-        """How one window of the length `over` (µs) is read, of values by `recount`."""
+        """The reader of a window of the length `over` (µs); `recount` aggregates values."""
         return (
             self._counter(over) if function == "count" else self._recounter(window, over, recount)
         )
 
     def prepare(self) -> bool:
-        """Makes one group's different values quick to count; true once all are."""
+        """Index one large group for `distinct` windows; True once all are indexed."""
         if self._preparing is None:
             self._preparing = iter(list(self._groups.values()))
         for held in self._preparing:
@@ -169,22 +167,22 @@ class Groups:
         return True
 
     def dump(self, start: int, most: int) -> tuple[int, Columns]:
-        """About so many elements of the groups from `start` on, and where to go on, -1 at the end."""
+        """About `most` elements, see `dump_groups`."""
         return dump_groups(self._groups, _elements, self._valued, start, most)
 
     def load(self, columns: Columns) -> None:
-        """Takes in what `dump` gave; ValueError for columns that don't fit together."""
+        """Add what `dump` returned. Raises ValueError for columns of different lengths."""
         for group, time, value in elements_in(columns, self._valued):
             self.put(time, group, value)
 
-    def _turn_to(self, time: int) -> None:
+    def _set_bucket(self, time: int) -> None:
         number = time // self._width
         self._bucket = self._buckets.setdefault(number, [])
         self._from = number * self._width
         self._to = self._from + self._width
 
     def _shrink(self, group: Group, held: HeldGroup) -> int | None:
-        """The time of the group's last element that is not over, if there is one."""
+        """Remove the group's expired elements; returns its latest time, None when none is left."""
         horizon = self.horizon
         if isinstance(held, Run):
             if held and held.latest <= horizon:
@@ -260,7 +258,9 @@ def dump_groups(
     start: int,
     most: int,
 ) -> tuple[int, Columns]:
-    """About so many elements of the groups from `start` on, and where to go on, -1 at the end."""
+    """About `most` elements, in columns, of the groups from index `start` on; with the index to continue
+    from, -1 at the end.
+    """
     keys: list[Group] = []
     counts: list[int] = []
     times = array("q")
@@ -280,9 +280,9 @@ def dump_groups(
 
 
 def elements_in(columns: Columns, valued: bool) -> Iterator[tuple[Group, int, Any]]:
-    """The groups, times (µs) and values of what `dump_groups` gave, True where none has a value.
+    """The groups, times (µs) and values in what `dump_groups` returned, True in a series without values.
 
-    Raises ValueError for columns that don't fit together, before it gives any.
+    Raises ValueError for columns of different lengths, before the first element.
     """
     keys, counts, packed, values = columns
     times = array("q", packed)

@@ -29,14 +29,15 @@ Digest: TypeAlias = Callable[[Series], str]
 CountingCompiler: TypeAlias = Callable[
     [Mapping[str, tuple[Series, bool]]], Callable[[tuple[str, ...]], CountedSeries]
 ]
-"""From a program's series by digest, and whether they keep missing values, to what counts them."""
+"""From a program's series by digest, each with whether it keeps missing values, to what makes one
+function that counts those with given digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one program needs: its series, and a window for each of its histories in order.
+    """What one program needs: its series, and the window of each of its histories, in their order.
 
-    `own` says that each is read of payments, with the key that the reading payment has itself.
+    `own` says that all are over payments and read for the reading payment's own key.
     """
 
     series: tuple[SeriesPlan, ...]
@@ -51,14 +52,14 @@ def plan(
     digest: Digest,
     compile_counting: CountingCompiler | None = None,
 ) -> Plan:
-    """The plan of a program with these aggregates; `lets` are the program's own."""
+    """The plan of a program with these aggregates and lets."""
     compiled: dict[str, CompiledSeries] = {}
     counted: dict[str, tuple[Series, bool]] = {}
     counting = None if compile_counting is None else compile_counting(counted)
     plans = []
     windows = []
     for history in histories:
-        series, three_valued = _as_held(history)
+        series, three_valued = _stored_series(history)
         if history.function == "streak":
             series = _by_outcome(series)
         name = digest(series)
@@ -77,9 +78,9 @@ def plan(
                 by=_by(series, digest),
                 over=history.over,
                 ages=history.over is None,
-                decided=_holds(series, lets, _is_of_decision),
-                looks_up=_holds(series, lets, _is_looked_up),
-                labelled=_holds(series, lets, _is_label),
+                decided=_contains(series, lets, _is_of_decision),
+                looks_up=_contains(series, lets, _is_looked_up),
+                labelled=_contains(series, lets, _is_label),
                 valued=three_valued or series.value is not None,
                 missing=three_valued,
                 compiled=compiled[name],
@@ -99,31 +100,31 @@ def plan(
 
 
 def merge_plans(plans: Iterable[SeriesPlan]) -> tuple[SeriesPlan, ...]:
-    """The plans with each series once: as long as the longest asks, with ages when one asks."""
-    found: dict[str, SeriesPlan] = {}
+    """Each series once, with the longest window of its plans, and with ages when one of them has."""
+    merged: dict[str, SeriesPlan] = {}
     for each in plans:
-        other = found.setdefault(each.digest, each)
+        other = merged.setdefault(each.digest, each)
         if other is each:
             continue
         lengths = [over for over in (each.over, other.over) if over is not None]
-        found[each.digest] = replace(
+        merged[each.digest] = replace(
             other,
             over=max(lengths, default=None),
             ages=each.ages or other.ages,
             distinct=tuple(sorted({*each.distinct, *other.distinct})),
         )
-    return tuple(found.values())
+    return tuple(merged.values())
 
 
 def _distinct(history: History) -> tuple[int, ...]:
     return (history.over,) if history.function == "distinct" and history.over is not None else ()
 
 
-def _as_held(history: History) -> tuple[Series, bool]:
-    """The series to hold, and whether its values are the three-valued truths of the `where`.
+def _stored_series(history: History) -> tuple[Series, bool]:
+    """The series to store, and whether its values are the three-valued results of the `where`.
 
-    `any` and `all` look at each record's `where`, whatever it gives; the others at the records for
-    which it is definitely true.
+    `any` and `all` read the `where` of every record; other functions read the records for which it is
+    definitely true.
     """
     series = history.series
     if history.function not in ("any", "all"):
@@ -132,11 +133,11 @@ def _as_held(history: History) -> tuple[Series, bool]:
 
 
 def _by_outcome(series: Series) -> Series:
-    """The arrivals of a streak's records, grouped by whether they meet its `where` as well."""
+    """A streak's series: the records' arrivals, grouped by the key and whether the `where` is met."""
     where = series.where
     assert where is not None
-    there = Presence(where.id, where.span, Boolean(), where, "present")
-    met = And(where.id, where.span, Boolean(), (there, where))
+    is_present = Presence(where.id, where.span, Boolean(), where, "present")
+    met = And(where.id, where.span, Boolean(), (is_present, where))
     arrival = ArrivalFact(where.id, where.span, Instant())
     return replace(series, by=(*series.by, met), where=None, value=arrival)
 
@@ -144,13 +145,13 @@ def _by_outcome(series: Series) -> Series:
 def _is_own(history: History, digest: Digest) -> bool:
     series = history.series
     keyed = replace(series, by=history.keys)
-    # What is read before the record is counted can't wait for the groups that counting gives.
+    # An `earlier` window is read before the record is counted, and counting finds the groups.
     is_counted = series.event is None and not history.earlier
     return is_counted and digest(keyed) == digest(series)
 
 
 def _by(series: Series, digest: Digest) -> str:
-    """The identity of the series' key, within an event's type that of the whole series: which data
+    """The digest of the series' key; for events that of the whole series, as whether an event's data
     fits a series depends on all that it reads."""
     return digest(series if series.event else replace(series, where=None, value=None))
 
@@ -164,24 +165,24 @@ def _is_label(node: Node) -> bool:
 
 
 def _is_looked_up(node: Node) -> bool:
-    """Whether a value comes from what the account has configured."""
+    """Whether a value comes from the account's lists, tables or rates."""
     is_rate = isinstance(node, Call) and node.function == "amount_in"
     return is_rate or isinstance(node, InList | TableValue)
 
 
-def _holds(series: Series, lets: Sequence[Let], is_wanted: Callable[[Node], bool]) -> bool:
-    """Whether one of a series' expressions holds such a part."""
-    waiting: list[object] = [series]
+def _contains(series: Series, lets: Sequence[Let], is_wanted: Callable[[Node], bool]) -> bool:
+    """Whether an expression of the series, or a let that it reads, has a wanted node."""
+    pending: list[object] = [series]
     seen: set[int] = set()
-    while waiting:
-        node = waiting.pop()
+    while pending:
+        node = pending.pop()
         if isinstance(node, Node) and is_wanted(node):
             return True
         if isinstance(node, LetValue) and node.index not in seen:
             seen.add(node.index)
-            waiting.append(lets[node.index].value)
+            pending.append(lets[node.index].value)
         if isinstance(node, tuple):
-            waiting.extend(node)
+            pending.extend(node)
         elif is_dataclass(node):
-            waiting.extend(getattr(node, field.name) for field in fields(node))
+            pending.extend(getattr(node, field.name) for field in fields(node))
     return False

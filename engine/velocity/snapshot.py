@@ -1,11 +1,11 @@
-"""A file of what windows hold, so that a start need not read all of it from the journal again.
+"""A file with the windows' elements, so that a start need not derive all of them from the journal.
 
-It says which journal it belongs to and up to which sequence number it holds what that brought; the
-rest is read from there. It holds nothing that the journal does not, so that one which is missing,
-damaged, half-written, of another journal or of another version is left, and costs time alone.
+The file names its journal and the sequence number up to which it counts the entries; later ones are
+read from the journal. A file that is missing, damaged, incomplete, or of another journal or version
+is not used: the start then only takes longer.
 
-After a line that names the format come blocks, each a length (4 bytes), a BLAKE2b digest of 16
-bytes and so many bytes of MessagePack; the last one counts them all.
+A line that names the format is followed by blocks: a length (4 bytes, little-endian), the BLAKE2b
+digest (16 bytes) of the content, and the content, in MessagePack. The last block has their number.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ UNFINISHED = f"{FILE}.new"
 SNAPSHOT_FORMAT = b"tollkeeper windows 1\n"
 _SIZE_BYTES = 4
 _DIGEST_BYTES = 16
-_LONGEST_BEGINNING = 10
-"""How many bytes the beginning of an array and a whole number take at most."""
+_MAX_PREFIX_BYTES = 10
+"""The most bytes of an array's first byte and the integer after it."""
 BIG = 1
-"""The MessagePack extension of a whole number that has more than 64 bits: its decimal digits."""
+"""The MessagePack extension for an integer of more than 64 bits: its decimal digits."""
 
 
 class SnapshotOrigin(Struct, frozen=True, array_like=True):
-    """Which journal, up to which of its sequence numbers, and the release that wrote the file."""
+    """The journal's identity, the last sequence number counted, and the release that wrote the file."""
 
     journal: str
     sequence: int
@@ -51,13 +51,13 @@ class Block(Struct, frozen=True, array_like=True):
 
 
 class End(Struct, frozen=True, array_like=True):
-    """The last block: how many there are before it."""
+    """The last block: the number of blocks before it."""
 
     blocks: int
 
 
 class SnapshotSeries(NamedTuple):
-    """Where the parts of a series are in the file, and what all of them say."""
+    """The offsets in the file of a series' parts, and what all of them have in common."""
 
     reach: int
     newest: int
@@ -65,11 +65,11 @@ class SnapshotSeries(NamedTuple):
 
 
 class SnapshotError(Exception):
-    """Why a file is not used."""
+    """A file can't be used; the message says why."""
 
 
 class Snapshot:
-    """A file that was looked through: it is whole, and belongs to the journal."""
+    """A file that was checked: it is complete and belongs to the journal."""
 
     def __init__(
         self, path: Path, origin: SnapshotOrigin, series: dict[tuple[int, str], SnapshotSeries]
@@ -79,36 +79,36 @@ class Snapshot:
         self._series = series
 
     def covers(self, account: int, series: str, reach: int) -> bool:
-        """Whether it has a series, from as far back as `reach` (µs)."""
+        """Whether the file has a series that reaches back at least `reach` (µs)."""
         held = self._series.get((account, series))
         return held is not None and held.reach >= reach
 
     def reach(self, account: int, series: str) -> int | None:
-        """From how far back (µs) it has a series, None for one that it has not."""
+        """How far back (µs) a series reaches, None for one that the file lacks."""
         held = self._series.get((account, series))
         return None if held is None else held.reach
 
     def newest(self, account: int, series: str) -> int:
-        """The latest arrival (µs) that the series had seen."""
+        """The latest arrival (µs) when the series was written."""
         return self._series[account, series].newest
 
     def columns(self, account: int, series: str) -> Iterator[Columns]:
-        """What the series held."""
+        """The series' elements."""
         with self.path.open("rb") as file:
             for offset in self._series[account, series].offsets:
                 file.seek(offset)
-                # Its digest was compared when the file was looked through.
+                # The digest was compared when the file was checked.
                 _, body = _next_block(file)
                 block = msgspec.msgpack.decode(body, type=Block)
                 keys, counts, times, values = _decode(block.columns)
                 yield _hashable(keys), counts, times, values
 
 
-def write(made: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> None:
-    """A new file, all of it on disk. Raises OSError."""
-    made.unlink(missing_ok=True)
-    opened = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(opened, "wb") as file:
+def write(path: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> None:
+    """Write a new file; returns once it is on disk. Raises OSError."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
         file.write(SNAPSHOT_FORMAT)
         _write_block(file, _encode(origin))
         blocks = 1
@@ -121,7 +121,7 @@ def write(made: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> No
 
 
 def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snapshot:
-    """Raises `SnapshotError`, or OSError."""
+    """Check a file and index its series. Raises `SnapshotError`, or OSError."""
     with path.open("rb") as file:
         try:
             origin = _origin(file)
@@ -133,8 +133,7 @@ def look_through(path: Path, is_ours: Callable[[SnapshotOrigin], bool]) -> Snaps
 
 
 def snapshot_sequence(path: Path) -> int:
-    """Up to which sequence number the file holds what its journal brought; 0 where there is none to be
-    read."""
+    """The last sequence number that the file counts, 0 for a missing or unreadable file."""
     try:
         with path.open("rb") as file:
             return _origin(file).sequence
@@ -149,12 +148,12 @@ def _origin(file: BinaryIO) -> SnapshotOrigin:
 
 
 def overwrite_accounts(path: Path, accounts: Collection[int]) -> None:
-    """Overwrites in the file what it holds of these accounts; nobody may read it before that is done.
+    """Overwrite the blocks of these accounts with zeros; the file must not be read meanwhile.
 
-    Raises `SnapshotError`, or OSError, for a file that can't be trusted then.
+    When this raises `SnapshotError` or OSError, the file must not be used any more.
     """
-    # A block is an array of five, of which the account is the first.
-    their_own = tuple(b"\x95" + _encode(account) for account in accounts)
+    # A `Block` is an array of five members, and the account is the first.
+    prefixes = tuple(b"\x95" + _encode(account) for account in accounts)
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         offset = len(SNAPSHOT_FORMAT)
@@ -162,7 +161,7 @@ def overwrite_accounts(path: Path, accounts: Collection[int]) -> None:
             file.seek(offset)
             size = int.from_bytes(file.read(_SIZE_BYTES), "little")
             file.seek(_DIGEST_BYTES, os.SEEK_CUR)
-            if file.read(_LONGEST_BEGINNING).startswith(their_own):
+            if file.read(_MAX_PREFIX_BYTES).startswith(prefixes):
                 file.seek(offset)
                 _write_block(file, bytes(size))
             offset += _SIZE_BYTES + _DIGEST_BYTES + size
@@ -177,7 +176,7 @@ def _block(part: SeriesPart) -> Block:
         encoded = _encode(part.columns)
     except OverflowError:
         keys, counts, times, values = part.columns
-        encoded = _encode(([*map(_small, keys)], counts, times, [*map(_small, values)]))
+        encoded = _encode(([*map(_encodable, keys)], counts, times, [*map(_encodable, values)]))
     return Block(part.account, part.series, part.reach, part.newest, msgspec.Raw(encoded))
 
 
@@ -187,7 +186,7 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
     while True:
         offset = file.tell()
         body = _read_block(file)
-        if _is_forgotten(body):
+        if _is_overwritten(body):
             blocks += 1
             continue
         try:
@@ -204,7 +203,7 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
     return found
 
 
-def _is_forgotten(body: bytes) -> bool:
+def _is_overwritten(body: bytes) -> bool:
     return body.count(0) == len(body) > 0
 
 
@@ -221,7 +220,7 @@ def _read_block(file: BinaryIO) -> bytes:
 
 
 def _next_block(file: BinaryIO) -> tuple[bytes, bytes]:
-    """The block, and the digest that the file has of it."""
+    """The stored digest of the next block, and its content."""
     size = int.from_bytes(file.read(_SIZE_BYTES), "little")
     digest, body = file.read(_DIGEST_BYTES), file.read(size)
     if len(body) != size:
@@ -246,15 +245,15 @@ _decode = msgspec.msgpack.Decoder(
 ).decode
 
 
-def _small(value: Any) -> Any:
-    """A value that MessagePack can hold."""
+def _encodable(value: Any) -> Any:
+    """The value as MessagePack can encode it."""
     if isinstance(value, tuple):
-        return tuple(map(_small, value))
+        return tuple(map(_encodable, value))
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return msgspec.msgpack.Ext(BIG, str(value).encode())
     return value
 
 
 def _hashable(keys: list[Any]) -> list[Any]:
-    """Keys of several parts are tuples, which MessagePack reads as lists; a series has one kind."""
+    """Turn keys that MessagePack decoded as lists into tuples; a series' keys are all of one kind."""
     return list(map(tuple, keys)) if keys and type(keys[0]) is list else keys

@@ -1,7 +1,7 @@
-"""The elements of one busy group in order of event time, in a tree.
+"""A tree of one large group's elements in order of event time.
 
-An element is added, removed and found, and a range of times is counted or folded, in a number of
-steps that grows with the logarithm of how many there are, wherever in time it is.
+To insert, remove or find an element, and to count or aggregate a range of times, takes a number of
+steps that is logarithmic in the number of elements.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 LEAF = 64
-"""How many elements a leaf holds at most."""
+"""The most elements of a leaf."""
 FAN = 64
-"""How many children a branch has at most."""
+"""The most children of a branch."""
 _NEVER = 10**18
 """Later (µs) than every instant."""
 
 
 class PartialAggregate(NamedTuple):
-    """An aggregate in parts: that of a leaf's values, and that of what its parts gave.
+    """How to aggregate a leaf's values, and how to aggregate the results of several parts.
 
-    Both are only given what is not empty.
+    Neither is called with an empty sequence. `name` identifies the results that branches keep.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Leaf:
 
     @property
     def first(self) -> int:
-        """The earliest time (µs), `_NEVER` without one."""
+        """The earliest time (µs), `_NEVER` in an empty leaf."""
         return self.times[0] if self.times else _NEVER
 
     def elements(self) -> Iterator[tuple[int, Any]]:
@@ -53,7 +53,7 @@ class Leaf:
         return zip(self.times, self.values or repeat(None), strict=False)
 
     def rank(self, at: int) -> int:
-        """How many elements are not later than `at` (µs)."""
+        """The number of elements not later than `at` (µs)."""
         return bisect_right(self.times, at)
 
     def latest(self, at: int) -> int | None:
@@ -67,7 +67,7 @@ class Leaf:
         return self.times[before] if before < len(self.times) else None
 
     def insert(self, time: int, value: Any) -> Leaf | None:
-        """Takes in an element; gives the later part when it had to be divided."""
+        """Insert an element; returns the later half when the node had to be split."""
         times, values = self.times, self.values
         at = bisect_right(times, time)
         times.insert(at, time)
@@ -75,7 +75,7 @@ class Leaf:
             values.insert(at, value)
         if len(times) <= LEAF:
             return None
-        # What only grows at its end keeps full leaves.
+        # A group that grows in order has full leaves.
         cut = LEAF if at == LEAF else LEAF // 2
         later = Leaf(times[cut:], None if values is None else values[cut:])
         del times[cut:]
@@ -84,7 +84,7 @@ class Leaf:
         return later
 
     def remove(self, time: int, value: Any) -> bool:
-        """Takes out one element of that time and value; false when there is none."""
+        """Remove one element of that time and value; False when there is none."""
         times, values = self.times, self.values
         end = bisect_right(times, time)
         for at in range(end - 1, -1, -1):
@@ -98,36 +98,36 @@ class Leaf:
         return False
 
     def take_first(self, horizon: int, most: int) -> Leaf:
-        """Takes out some of the earliest elements, those not later than `horizon` (µs)."""
-        gone = min(most, bisect_right(self.times, horizon))
-        taken = Leaf(self.times[:gone], None if self.values is None else self.values[:gone])
-        del self.times[:gone]
+        """Remove and return at most `most` of the earliest elements, those not later than `horizon` (µs)."""
+        expired = min(most, bisect_right(self.times, horizon))
+        taken = Leaf(self.times[:expired], None if self.values is None else self.values[:expired])
+        del self.times[:expired]
         if self.values is not None:
-            del self.values[:gone]
+            del self.values[:expired]
         return taken
 
     def drop(self, horizon: int) -> int:
-        """Drops the elements not later than `horizon` (µs); how many went."""
-        gone = bisect_right(self.times, horizon)
-        del self.times[:gone]
+        """Remove the elements not later than `horizon` (µs); returns how many."""
+        expired = bisect_right(self.times, horizon)
+        del self.times[:expired]
         if self.values is not None:
-            del self.values[:gone]
-        return gone
+            del self.values[:expired]
+        return expired
 
     def collect(self, since: int, at: int, fold: PartialAggregate, parts: list[Any]) -> None:
-        """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
+        """Append the partial results of the elements in (since, at] to `parts`; times in µs."""
         low = bisect_right(self.times, since)
         high = bisect_right(self.times, at, low)
         if high > low and self.values is not None:
             parts.append(fold.of_values(self.values[low:high]))
 
     def whole(self, fold: PartialAggregate) -> Any:
-        """The part of all elements."""
+        """The partial result of all elements."""
         return fold.of_values(self.values or ())
 
 
 class Parts:
-    """What each child of a branch gives; those that changed since are `stale`."""
+    """Each child's partial result; `stale` are the indexes of those that must be computed again."""
 
     __slots__ = ("stale", "values")
 
@@ -149,7 +149,7 @@ class Parts:
 
 
 class Branch:
-    """Up to `FAN` children in order of time; `firsts` bounds each child's times from below."""
+    """Up to `FAN` children in order of time; `firsts` are lower bounds of each child's times."""
 
     __slots__ = ("children", "firsts", "parts", "sizes")
 
@@ -157,7 +157,7 @@ class Branch:
         self.children = children
         self.firsts = array("q", [child.first for child in children])
         self.sizes = [len(child) for child in children]
-        # By the fold's name, of those that were asked for.
+        # By the partial aggregate's name, made when first read.
         self.parts: dict[str, Parts] = {}
 
     def __len__(self) -> int:
@@ -165,7 +165,7 @@ class Branch:
 
     @property
     def first(self) -> int:
-        """A time (µs) that none is earlier than."""
+        """A lower bound of all times (µs)."""
         return self.firsts[0]
 
     def elements(self) -> Iterator[tuple[int, Any]]:
@@ -173,7 +173,7 @@ class Branch:
         return chain.from_iterable(child.elements() for child in self.children)
 
     def rank(self, at: int) -> int:
-        """How many elements are not later than `at` (µs)."""
+        """The number of elements not later than `at` (µs)."""
         index = bisect_right(self.firsts, at) - 1
         return 0 if index < 0 else sum(self.sizes[:index]) + self.children[index].rank(at)
 
@@ -194,7 +194,7 @@ class Branch:
         return None
 
     def insert(self, time: int, value: Any) -> Branch | None:
-        """Takes in an element; gives the later part when it had to be divided."""
+        """Insert an element; returns the later half when the node had to be split."""
         index = bisect_right(self.firsts, time) - 1
         if index < 0:
             index = 0
@@ -209,10 +209,10 @@ class Branch:
         if len(self.children) <= FAN:
             return None
         cut = FAN if index == FAN - 1 else FAN // 2
-        return self._divide(cut)
+        return self._split(cut)
 
     def remove(self, time: int, value: Any) -> bool:
-        """Takes out one element of that time and value; false when there is none."""
+        """Remove one element of that time and value; False when there is none."""
         start = max(bisect_left(self.firsts, time) - 1, 0)
         for index in range(bisect_right(self.firsts, time) - 1, start - 1, -1):
             if self.children[index].remove(time, value):
@@ -222,24 +222,24 @@ class Branch:
         return False
 
     def take_first(self, horizon: int, most: int) -> Leaf:
-        """Takes out some of the earliest elements, those not later than `horizon` (µs)."""
+        """Remove and return at most `most` of the earliest elements, those not later than `horizon` (µs)."""
         taken = self.children[0].take_first(horizon, most)
         self._resize(0, -len(taken))
         self._drop_empty(0)
         return taken
 
     def drop(self, horizon: int) -> int:
-        """Drops the elements not later than `horizon` (µs); how many went."""
+        """Remove the elements not later than `horizon` (µs); returns how many."""
         whole = max(bisect_right(self.firsts, horizon) - 1, 0)
-        gone = sum(self.sizes[:whole])
+        expired = sum(self.sizes[:whole])
         self._cut(0, whole)
         part = self.children[0].drop(horizon)
         self._resize(0, -part)
         self._drop_empty(0)
-        return gone + part
+        return expired + part
 
     def collect(self, since: int, at: int, fold: PartialAggregate, parts: list[Any]) -> None:
-        """Adds the parts of what is later than `since` and not later than `at` (µs) to `parts`."""
+        """Append the partial results of the elements in (since, at] to `parts`; times in µs."""
         # Children from `low` on are later than `since`, those before `high` not later than `at`.
         low = bisect_right(self.firsts, since)
         high = bisect_right(self.firsts, at) - 1
@@ -250,7 +250,7 @@ class Branch:
             self.children[high].collect(since, at, fold, parts)
 
     def whole(self, fold: PartialAggregate) -> Any:
-        """The part of all elements."""
+        """The partial result of all elements."""
         return fold.of_parts(self._parts(fold, 0, len(self.children)))
 
     def _parts(self, fold: PartialAggregate, low: int, high: int) -> list[Any]:
@@ -284,7 +284,7 @@ class Branch:
         for parts in self.parts.values():
             parts.remove(start, end)
 
-    def _divide(self, cut: int) -> Branch:
+    def _split(self, cut: int) -> Branch:
         later = Branch(self.children[cut:])
         for name, parts in self.parts.items():
             moved = later.parts[name] = Parts(0)
@@ -300,7 +300,7 @@ TreeNode: TypeAlias = Leaf | Branch
 
 
 def build_tree(times: array[int], values: list[Any] | None) -> TreeNode:
-    """A tree of elements that are in order."""
+    """A tree of elements, which must be in order of time."""
     nodes: list[TreeNode] = [
         Leaf(times[at : at + LEAF], None if values is None else values[at : at + LEAF])
         for at in range(0, len(times), LEAF)
@@ -311,6 +311,6 @@ def build_tree(times: array[int], values: list[Any] | None) -> TreeNode:
 
 
 def insert_element(root: TreeNode, time: int, value: Any) -> TreeNode:
-    """The tree with an element more."""
+    """Insert an element; returns the tree's root."""
     later = root.insert(time, value)
     return root if later is None else Branch([root, later])

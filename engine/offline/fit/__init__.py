@@ -1,7 +1,8 @@
 """A scorecard's numbers, estimated from labelled history. Needs the extra `fit`.
 
-`labelled.py` reads a file's history and `replay.py` takes it through the engine; `examples.py` has
-what is learned from, of a file or of an account's stored labels. `weighed.py` says what each weight
-is multiplied with and what curves read, `estimate.py` finds weights, `steps.py` and `curves.py`
-curves. `quality.py` judges, `fitting.py` does all of it, `write_curves.py` writes the new text.
+`labelled.py` reads a file of labelled payments and `replay.py` scores it; `examples.py` makes the
+examples to learn from, of a file or of an account's stored labels. `weighed.py` computes what each
+weight is multiplied by and what curves read. `estimate.py` estimates weights, `steps.py` and
+`curves.py` curves. `quality.py` measures the result, `fitting.py` calls all of these, and
+`write_curves.py` writes the new text.
 """

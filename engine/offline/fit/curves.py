@@ -1,7 +1,7 @@
-"""Curves from labels: what is added to the author's sum by steps, near it and each one way only.
+"""Curves estimated from labels: step functions whose values are added to the author's log-odds.
 
-The estimate is a logistic regression over the steps' rises, none of which may be below zero, with a
-price for each: most rises come to nothing, and so do most curves.
+The estimate is a logistic regression with an L1 penalty over the rises between steps, which must not
+be negative, so that curves are monotonic. The penalty makes most rises zero, and so most curves.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ StepPlaces: TypeAlias = NDArray[np.int64]
 
 MOST_ADDED = 6.0
 MOST_TAKEN = 2.0
-"""All curves together add at most so much to the author's log-odds, and take at most so much."""
-PRICES = (10.0, 30.0, 100.0)
-"""What a rise of 1 costs, in nats; the one is chosen that says most of campaigns not learned from."""
+"""The most that all curves together add to the author's log-odds, and subtract from them."""
+PENALTIES = (10.0, 30.0, 100.0)
+"""Penalties of a rise of 1, in nats; the one with the least loss on held-out campaigns is chosen."""
 CAMPAIGN_FOLDS = 3
-_DEARER = 1.5
+_PENALTY_GROWTH = 1.5
 _DIGITS = 2
 
 
 class Steps(NamedTuple):
-    """The payments on the steps of one curve: `places` counts the bounds at or below each value,
-    and is one more than there are bounds where the value is missing.
+    """The step of one curve that each payment is on: `places` has the number of bounds at or below its
+    value, and `bounds + 1` where the value is missing.
 
-    `ways` are those that the curve may go from step to step: 1 up, -1 down.
+    `ways` are the directions in which the curve may go from step to step: 1 up, -1 down.
     """
 
     places: StepPlaces
@@ -46,20 +46,20 @@ class Steps(NamedTuple):
 
 
 class Amounts(NamedTuple):
-    """What a curve adds on each step, and where its value is missing."""
+    """What a curve adds to the log-odds on each step, and for a missing value."""
 
     steps: Floats
     missing: float
 
 
 class EstimatedCurves(NamedTuple):
-    """`baseline` is what every payment's log-odds move by."""
+    """`baseline` is added to every payment's log-odds, the amounts of a curve by its steps."""
 
     baseline: float
     amounts: tuple[Amounts, ...]
 
     def added(self, curves: Sequence[Steps]) -> Floats:
-        """What is added to each payment's log-odds."""
+        """What the baseline and the curves add to each payment's log-odds."""
         total = np.full(len(curves[0].places), self.baseline)
         for curve, adds in zip(curves, self.amounts, strict=True):
             total += np.append(adds.steps, adds.missing)[curve.places]
@@ -69,13 +69,12 @@ class EstimatedCurves(NamedTuple):
 def estimate_curves(
     curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces
 ) -> EstimatedCurves:
-    """What each curve adds to `author`, the author's log-odds of each payment.
+    """Estimate what each curve adds to `author`, the author's log-odds of each payment.
 
-    `groups` are the campaigns: payments of one are learned from together or not at all while the
-    price is chosen. Together the curves stay within `MOST_TAKEN` and `MOST_ADDED`.
+    `groups` are the payments' campaigns: while the penalty is chosen, a campaign is held out as a
+    whole. Together the curves stay within `MOST_TAKEN` and `MOST_ADDED`.
     """
-    price = _best_price(curves, author, labels, groups)
-    up = down = price
+    up = down = _best_penalty(curves, author, labels, groups)
     start = None
     while True:
         found = _fitted(curves, author, labels, (up, down), start)
@@ -83,16 +82,16 @@ def estimate_curves(
         taken, added = reach(amounts)
         if taken <= MOST_TAKEN and added <= MOST_ADDED:
             return EstimatedCurves(float(found[0]), amounts)
-        up *= _DEARER if added > MOST_ADDED else 1
-        down *= _DEARER if taken > MOST_TAKEN else 1
+        up *= _PENALTY_GROWTH if added > MOST_ADDED else 1
+        down *= _PENALTY_GROWTH if taken > MOST_TAKEN else 1
         start = found
 
 
-def left_out(
+def held_out_logits(
     curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces
 ) -> Floats | None:
-    """The log-odds of each payment by curves that were learned without its campaign; None where all
-    belongs to one."""
+    """The log-odds of each payment by curves that were learned without its campaign; None when there
+    are too few campaigns to hold some out."""
     found = author.copy()
     folds = list(_folds(labels, groups))
     for learned, held in folds:
@@ -103,26 +102,28 @@ def left_out(
 
 
 def reach(amounts: Sequence[Amounts]) -> tuple[float, float]:
-    """The most that curves together can take, and add."""
+    """The most that the curves together can subtract from log-odds, and add to them."""
     ends = [np.append(each.steps, each.missing) for each in amounts]
     taken = -sum(min(0.0, float(each.min())) for each in ends)
     return taken, sum(max(0.0, float(each.max())) for each in ends)
 
 
-def _best_price(
+def _best_penalty(
     curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces
 ) -> float:
-    losses = np.zeros(len(PRICES))
+    losses = np.zeros(len(PENALTIES))
     for learned, held in _folds(labels, groups):
         chosen = [each.rows(learned) for each in curves]
         held_curves = [each.rows(held) for each in curves]
         start = None
-        for place, price in reversed(list(enumerate(PRICES))):
-            found = start = _fitted(chosen, author[learned], labels[learned], (price, price), start)
+        for place, penalty in reversed(list(enumerate(PENALTIES))):
+            found = start = _fitted(
+                chosen, author[learned], labels[learned], (penalty, penalty), start
+            )
             estimated = EstimatedCurves(float(found[0]), tuple(_amounts(chosen, found)))
             logits = author[held] + estimated.added(held_curves)
             losses[place] += log_loss(labels[held], expit(logits), labels=(0, 1), normalize=False)
-    return PRICES[int(losses.argmin())]
+    return PENALTIES[int(losses.argmin())]
 
 
 def _folds(labels: Floats, groups: StepPlaces) -> Iterator[tuple[StepPlaces, StepPlaces]]:
@@ -135,18 +136,21 @@ def _fitted(
     curves: Sequence[Steps],
     author: Floats,
     labels: Floats,
-    prices: tuple[float, float],
+    way_penalties: tuple[float, float],
     start: Floats | None,
 ) -> Floats:
-    """The baseline's move, and behind it each curve's rises by way and its two amounts if missing."""
-    prices_of = np.concatenate([np.zeros(1), *(_prices(each, *prices) for each in curves)])
+    """The parameters of least loss: the baseline's change, then, for each curve, the rises of each of
+    its ways, and what a missing value adds and subtracts."""
+    penalties = np.concatenate(
+        [np.zeros(1), *(_penalties(each, *way_penalties) for each in curves)]
+    )
 
     def loss(found: Floats) -> tuple[float, Floats]:
         logits = author + found[0]
         for curve, adds in zip(curves, _amounts(curves, found), strict=True):
             logits += np.append(adds.steps, adds.missing)[curve.places]
         residual = expit(logits) - labels
-        gradient = prices_of.copy()
+        gradient = penalties.copy()
         gradient[0] = residual.sum()
         place = 1
         for curve in curves:
@@ -158,10 +162,10 @@ def _fitted(
             gradient[place : place + 2] += by_step[-1] * np.array((1, -1))
             place += 2
         likelihood = np.logaddexp(0.0, logits).sum() - labels @ logits
-        return float(likelihood + prices_of @ found), gradient
+        return float(likelihood + penalties @ found), gradient
 
-    begin = np.zeros(len(prices_of)) if start is None else start
-    bounds = [(None, None), *([(0.0, None)] * (len(prices_of) - 1))]
+    begin = np.zeros(len(penalties)) if start is None else start
+    bounds = [(None, None), *([(0.0, None)] * (len(penalties) - 1))]
     result = minimize(
         loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 150}
     )
@@ -169,7 +173,7 @@ def _fitted(
     return best
 
 
-def _prices(curve: Steps, up: float, down: float) -> Floats:
+def _penalties(curve: Steps, up: float, down: float) -> Floats:
     of_ways = [np.full(curve.bounds, up if way > 0 else down) for way in curve.ways]
     return np.concatenate([*of_ways, np.array((up, down))])
 
@@ -187,7 +191,7 @@ def _amounts(curves: Sequence[Steps], found: Floats) -> list[Amounts]:
 
 
 def _rounded(amounts: Amounts) -> Amounts:
-    """As they are written, towards zero, so that nothing gets beyond what it may."""
+    """The amounts rounded towards zero to the digits that are written, so that they stay in bounds."""
     unit = 10.0**_DIGITS
     steps: Floats = np.trunc(amounts.steps * unit) / unit
     return Amounts(steps, float(np.trunc(amounts.missing * unit) / unit))

@@ -1,4 +1,4 @@
-"""Logistic regression whose prior is the author: near the authored weights, never of another sign."""
+"""Logistic regression with the author's weights as the prior; no weight changes its sign."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scipy.special import expit, logit  # type: ignore[import-untyped]
 Floats = NDArray[np.float64]
 
 DOUBT = 0.25
-"""Standard deviation of the prior of a weight, as a share of the authored weight. It is narrow, as
-a campaign's payments come by the dozen and are no evidence of their own each."""
+"""Standard deviation of a weight's prior, as a share of the authored weight. It is narrow because the
+payments of a campaign come by the dozen and are not independent evidence."""
 BASELINE_DOUBT = 3.0
-"""Standard deviation of the prior of the baseline's logit: labelled samples differ most in it."""
+"""Standard deviation of the prior of the baseline's logit, in which labelled samples differ most."""
 LEAST = 0.05
-"""The least that a weight may come to, as a share of the authored one."""
+"""The least weight, as a share of the authored one."""
 MOST_FACTOR = 3.0
-"""The most that calibration makes of each weight: bots and people that no score parts would ask for
-any factor."""
+"""The largest factor of a calibration: where bots and people are separated perfectly, the likelihood
+grows with the factor without end."""
 
 
 class Estimate(NamedTuple):
@@ -31,23 +31,23 @@ class Estimate(NamedTuple):
 
 
 CERTAINTY = 1e-9
-"""A baseline is at least so far from 0 and from 1."""
+"""The least distance of a baseline from 0 and from 1."""
 
 
 def estimate(
     measures: Floats, fixed: Floats, labels: Floats, baseline: float, authored: Floats
 ) -> Estimate:
-    """The most probable baseline and weights, given labels and the author's own.
+    """The most probable baseline and weights, given the labels and the author's baseline and weights.
 
-    `measures` has a row for each payment and a column for each weight, `fixed` what signals
-    without a weight add to each payment's logit, `labels` 0 and 1.
+    `measures` has a row for each payment and a column for each weight, `fixed` what signals without
+    a weight add to each payment's logit; `labels` are 0 or 1.
     """
     middle = np.concatenate(([logit(baseline)], authored))
     spread = np.concatenate(([BASELINE_DOUBT], DOUBT * np.abs(authored)))
     design = np.column_stack((np.ones(len(labels)), measures)) * spread
 
     def loss(steps: Floats) -> tuple[float, Floats]:
-        """Negative log posterior and gradient at `steps` of `spread` away from `middle`."""
+        """Negative log posterior and gradient at `middle + steps * spread`."""
         logits = start + design @ steps
         likelihood = np.logaddexp(0.0, logits) - labels * logits
         gradient = design.T @ (expit(logits) - labels) + steps
@@ -62,14 +62,14 @@ def estimate(
     ]
     found = minimize(loss, np.zeros(len(middle)), jac=True, method="L-BFGS-B", bounds=bounds)
     best = middle + spread * found.x
-    # Few payments may push it so far that a double can only say 1, which no baseline can be.
+    # With few payments the logit may become so large that `expit` gives 1, which is no baseline.
     return Estimate(float(np.clip(expit(best[0]), CERTAINTY, 1 - CERTAINTY)), best[1:])
 
 
 def calibrate(sums: Floats, labels: Floats, baseline: float) -> tuple[float, float]:
-    """The baseline's logit and the factor of `sums` by which probabilities come true most.
+    """The baseline's logit and the factor of `sums` that make the labels most likely.
 
-    `baseline` is the author's, as a logit. The factor lies between `LEAST` and `MOST_FACTOR`.
+    `baseline` is the author's, as a logit. The factor is between `LEAST` and `MOST_FACTOR`.
     """
 
     def loss(found: Floats) -> tuple[float, Floats]:

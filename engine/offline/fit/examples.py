@@ -1,4 +1,4 @@
-"""What is learned from: of each labelled payment what its signals had, and what curves may read."""
+"""The examples to learn from: for each labelled payment, what weights multiply and curves read."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Examples:
     """A row for each labelled payment, in order of arrival (µs).
 
     `measures` has a column for each signal, `values` one for each input of a curve, nan where it is
-    missing. `campaigns` are numbers: frauds that belong together have one, each other payment its
-    own. `set_aside` counts what nobody can tell, by why.
+    missing. `campaigns` are numbers: frauds that belong together share one, other payments have one
+    each. `set_aside` counts, by reason, payments whose outcome is unknown.
     """
 
     measures: Floats
@@ -50,7 +50,7 @@ class Examples:
 def examples_in_file(
     scorecard: Scorecard, history: Path, progress: Progress, environment: Environment
 ) -> Examples:
-    """The labelled payments of a file (`labelled.py`). Raises `StreamError`, `OSError`."""
+    """The examples of a file (`labelled.py`). Raises `StreamError`, `OSError`."""
     vocabulary = full_vocabulary()
     loaded, measured = load_scorecard(scorecard, 0, vocabulary), measure(scorecard, vocabulary)
     lines = read_labelled(_lines(history, progress))
@@ -70,19 +70,19 @@ def examples_of_account(
     mature: int,
     progress: Progress,
 ) -> Examples:
-    """The payments of an account that arrived at `since` (µs) or later, by its stored labels.
+    """The examples of an account's payments that arrived at `since` (µs) or later, by stored labels.
 
-    A payment that nobody labelled counts as honest once it is `mature` (µs) old, unless it was
-    denied. Raises `NotFound`, `JournalError`, `NothingToLearnError`.
+    An unlabelled payment counts as honest once it is `mature` (µs) old, unless it was denied. Raises
+    `NotFound`, `JournalError`, `NothingToLearnError`.
     """
     account = account_now(source, name)
     candidate = replace(
-        candidate_of(scorecard, account, read_lateness(source)), decide=_nothing_decided
+        candidate_of(scorecard, account, read_lateness(source)), decide=_decide_nothing
     )
     reach = candidate.plan.reach
     start = None if reach is None else since - reach
     measured = measure(scorecard, full_vocabulary())
-    seen: list[tuple[ReplayedPayment, Measures]] = []
+    replayed: list[tuple[ReplayedPayment, Measures]] = []
     with closing(connect_for_reading(source)) as connection:
         history = stored_history(connection, account.number, scorecard, start)
         labels = stored_labels(connection, account.number)
@@ -90,15 +90,15 @@ def examples_of_account(
             if done % 1000 == 0:
                 progress(min(0.99, done / max(1, history.total)))
             if isinstance(each, ReplayedPayment):
-                seen.append((each, measured(each.facts, each.values, each.environment)))
+                replayed.append((each, measured(each.facts, each.values, each.environment)))
     progress(1.0)
-    known, set_aside = known_outcomes(seen, lambda payment: labels.get(payment.id), mature)
+    known, set_aside = known_outcomes(replayed, lambda payment: labels.get(payment.id), mature)
     rows = [(each.payment.facts, each.read, each.fraud) for each in known]
     return _examples(scorecard, rows, set_aside)
 
 
-def _nothing_decided(*_asked: object) -> Decision:
-    """Only what the scorecard reads is wanted, not what would have become of the payment."""
+def _decide_nothing(*_asked: object) -> Decision:
+    """Stands for the candidate's decision, which is not needed: only what its scorecard reads is."""
     return Decision()
 
 
@@ -129,7 +129,7 @@ def _matrix(rows: Sequence[Sequence[float]], columns: int) -> Floats:
 
 
 def _lines(history: Path, progress: Progress) -> Iterator[bytes]:
-    """The lines of a file; `progress` is told the share that is read, 0 to 1."""
+    """The lines of a file; `progress` gets the share that is read, 0 to 1."""
     size = max(1, history.stat().st_size)
     done = 0
     with history.open("rb") as stream:

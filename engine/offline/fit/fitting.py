@@ -1,4 +1,5 @@
-"""Examples and a scorecard's text in; the text with new numbers, and what they gain, out."""
+"""Fits a scorecard's numbers to examples: the text with the new numbers, and its quality before and
+after."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit  # type: ignore[import-untyped]
 
-from tollkeeper.engine.offline.fit.curves import estimate_curves, left_out
+from tollkeeper.engine.offline.fit.curves import estimate_curves, held_out_logits
 from tollkeeper.engine.offline.fit.estimate import calibrate, estimate
 from tollkeeper.engine.offline.fit.examples import Examples
 from tollkeeper.engine.offline.fit.quality import Quality, quality
@@ -24,17 +25,17 @@ from tollkeeper.grammar.syntax import Baseline, Span
 Floats = NDArray[np.float64]
 
 LEARNED = 0.7
-"""Share of the labelled payments that are learned from, the earliest; the rest judge."""
+"""The share of the labelled payments, the earliest, that is learned from; the rest is judged by."""
 _LEAST_BASELINE = 1e-6
 
 
 class FitError(Exception):
-    """Why nothing can be learned from a history."""
+    """Nothing can be learned from the examples; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedWeight:
-    """`met` is the number of labelled payments that the signal said anything of."""
+    """`met` is the number of labelled payments for which the signal adds anything."""
 
     signal: str
     before: float
@@ -46,9 +47,10 @@ class FittedWeight:
 class FittedScorecard:
     """`text` is the file's with new numbers; `before` and `after` are judged on the later part.
 
-    `learned` and `judged` are the numbers of labelled payments in each part, `set_aside` those that
-    nobody can tell, by why. `left_out` is, for curves, the quality before and after over the earlier
-    part, each payment judged by curves learned without its campaign; None with a single campaign.
+    `learned` and `judged` are the numbers of labelled payments in each part; `set_aside` counts, by
+    reason, payments whose outcome is unknown. `left_out` is, for curves, the quality before and after
+    on the earlier part, each payment scored by curves learned without its campaign; None with a
+    single campaign.
     """
 
     text: str
@@ -67,8 +69,8 @@ class FittedScorecard:
 def fit_weights(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
     """Estimate the baseline and weights of `scorecard`, checked from `text`.
 
-    Learns from the first 70 % of the examples and judges by the rest. Signals without a literal
-    weight add what they always did. Raises `FitError` when there is not enough to learn from.
+    Learns from the first 70 % of the examples and is judged by the rest. Signals without a literal
+    weight stay as they are. Raises `FitError` when there are too few examples.
     """
     split = _split(examples.labels)
     known = weights(scorecard)
@@ -105,10 +107,11 @@ def fit_weights(text: str, scorecard: Scorecard, examples: Examples) -> FittedSc
 
 
 def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
-    """Estimate the baseline and curves, beside what the author's other signals add, which stays.
+    """Estimate the baseline and curves; the author's other signals stay as they are.
 
-    The author's own curves keep their direction and their bounds; a let that no curve reads gets a
-    signal `NAME_by_labels` where labels say more of it. Learns, judges and raises as `fit_weights`.
+    The author's curves keep their direction and bounds; a let that no curve reads gets a signal
+    `NAME_by_labels` if its estimated curve adds anything. Learns, is judged and raises as
+    `fit_weights`.
     """
     split = _split(examples.labels)
     labels, campaigns = examples.labels, examples.campaigns
@@ -120,9 +123,9 @@ def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedSco
     surprise = labels[:split] - expit(others[:split])
     pairs = zip(curve_inputs(scorecard), examples.values.T, strict=True)
     cuts = [
-        found
+        read
         for each, values in pairs
-        if (found := cut(each, values, labels[:split], surprise)) is not None
+        if (read := cut(each, values, labels[:split], surprise)) is not None
     ]
     if not cuts:
         raise FitError("no curve has anything to read: every value is the same, or missing")
@@ -130,7 +133,7 @@ def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedSco
     early = [each.rows(slice(split)) for each in steps]
     learned = others[:split], labels[:split], campaigns[:split]
     estimated = estimate_curves(early, *learned)
-    apart = left_out(early, *learned)
+    held_out = held_out_logits(early, *learned)
     after = others + estimated.added(steps)
     baseline = _baseline(float(expit(prior + estimated.baseline)))
     based = _replaced(text, [(_baseline_span(text), baseline)])
@@ -144,10 +147,10 @@ def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedSco
         before=quality(expit(author[split:]), labels[split:]),
         after=quality(expit(after[split:]), labels[split:]),
         left_out=None
-        if apart is None
+        if held_out is None
         else (
             quality(expit(author[:split]), labels[:split]),
-            quality(expit(apart), labels[:split]),
+            quality(expit(held_out), labels[:split]),
         ),
         learned=split,
         judged=len(labels) - split,
@@ -156,11 +159,11 @@ def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedSco
 
 
 def fit_calibration(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
-    """Estimate the baseline, and one factor for all that signals add: the order of payments stays,
-    and a score of 0.90 comes to mean nine bots in ten.
+    """Estimate the baseline and one factor for all signals, so that the order of payments stays, and
+    of payments with a score of 0.90 about nine in ten are bots.
 
-    Learns, judges and raises as `fit_weights`; besides, `FitError` for a signal with no number that
-    could be multiplied.
+    Learns, is judged and raises as `fit_weights`; also raises `FitError` for a signal without a
+    number that the factor could multiply.
     """
     split = _split(examples.labels)
     known = weights(scorecard)
@@ -202,7 +205,7 @@ def fit_calibration(text: str, scorecard: Scorecard, examples: Examples) -> Fitt
 
 
 def _split(labels: Floats) -> int:
-    """How many of the examples are learned from. Raises `FitError` unless both parts have bots and
+    """The number of examples to learn from. Raises `FitError` unless both parts have bots and
     people."""
     split = int(len(labels) * LEARNED)
     for part, words in ((labels[:split], "first 70 %"), (labels[split:], "last 30 %")):
@@ -212,7 +215,7 @@ def _split(labels: Floats) -> int:
 
 
 def _replaced(text: str, places: Sequence[tuple[Span, str]]) -> str:
-    """The text with new numbers in these places; a number that says the same stays as written."""
+    """The text with new numbers in these places; a number of the same value stays as written."""
     for span, number in sorted(places, reverse=True):
         if float(number) != float(text[span.start : span.end].replace(" ", "")):
             text = text[: span.start] + number + text[span.end :]
@@ -232,7 +235,7 @@ def _baseline_span(text: str) -> Span:
 def _fitted_weights(
     authored: Sequence[Weight], numbers: Sequence[str], measures: Floats
 ) -> tuple[FittedWeight, ...]:
-    """Each signal's weight as the author has it and as it is written now."""
+    """Each signal's weight before and after."""
     met = np.count_nonzero(measures, axis=0)
     return tuple(
         FittedWeight(weight.signal, weight.value, float(new), int(count))
@@ -241,6 +244,6 @@ def _fitted_weights(
 
 
 def _digits(value: float) -> str:
-    """Three significant digits at most, and no exponent."""
+    """The number with at most three significant digits, or all of its integer part; no exponent."""
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:.{decimals}f}".rstrip("0").rstrip(".")

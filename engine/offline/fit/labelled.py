@@ -1,11 +1,10 @@
-"""A labelled history: a stream of payments and updates (`proof/streams.py`) that says what was a bot.
+"""A labelled history: lines of payments and updates, with labels that say which were made by bots.
 
     {"payment": {"id": "p-1", …}, "label": 1}
     {"update": {"id": "p-1", …}, "at": "2025-06-02T10:00:03Z"}
 
-`label` is 1 for a bot and 0 for a person; a payment without one is history to the others, and
-nothing is learned from it. `at` is the arrival; left out, that is a payment's own timestamp, and
-an update's when the line before arrived.
+`label` is 1 for a bot and 0 for a person; a payment without one is only history for the others. `at`
+is the arrival; by default, a payment arrives at its timestamp, and an update with the line before it.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FraudLabel: TypeAlias = Literal[0, 1]
 
 
 class LabelledItem(NamedTuple):
-    """An item of a history; the label of a payment, or None."""
+    """An item of a history, and its label, None for updates and unlabelled payments."""
 
     item: CreationLine | UpdateLine
     label: FraudLabel | None

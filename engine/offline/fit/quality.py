@@ -1,4 +1,4 @@
-"""How well probabilities tell bots from people, and how far they can be taken at their word."""
+"""How well probabilities separate bots from people, and how well they are calibrated."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Floats = NDArray[np.float64]
 FALSE_POSITIVE_RATES = (0.001, 0.01)
 BINS = 10
 THRESHOLDS = (Thresholds().challenge / 100, Thresholds().deny / 100)
-"""Those of an account that has set none."""
+"""The thresholds of an account that has set none, as probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Of `count` payments of about one probability: its mean, and the share that were bots."""
+    """`count` payments of similar probabilities: their mean, and the share that were bots."""
 
     count: int
     predicted: float
@@ -45,8 +45,8 @@ class Stopped:
 class Quality:
     """`recall` is aligned with `FALSE_POSITIVE_RATES`, `stopped` with `THRESHOLDS`.
 
-    `calibration` has the occupied ones of ten bins of equal width, `calibration_error` the mean
-    distance of predicted and observed in them by their counts.
+    `calibration` has those of ten bins of equal width that have payments, `calibration_error` the
+    mean of |predicted - observed| over them, weighted by their counts.
     """
 
     roc_auc: float
@@ -58,21 +58,21 @@ class Quality:
 
 
 def quality(probabilities: Floats, labels: Floats) -> Quality:
-    """The quality of `probabilities` of being a bot; `labels` has both zeros and ones."""
+    """The quality of `probabilities` of being a bot; `labels` must have both zeros and ones."""
     bins = _bins(probabilities, labels)
-    away = sum(each.count * abs(each.predicted - each.observed) for each in bins)
+    distances = sum(each.count * abs(each.predicted - each.observed) for each in bins)
     return Quality(
         roc_auc=float(roc_auc_score(labels, probabilities)),
         pr_auc=float(average_precision_score(labels, probabilities)),
         recall=recall_at(probabilities, labels, FALSE_POSITIVE_RATES),
         calibration=bins,
-        calibration_error=away / len(labels),
+        calibration_error=distances / len(labels),
         stopped=tuple(_stopped(probabilities, labels, each) for each in THRESHOLDS),
     )
 
 
 def recall_at(probabilities: Floats, labels: Floats, rates: Sequence[float]) -> tuple[float, ...]:
-    """The largest share of bots found by one threshold that costs at most each rate of people."""
+    """For each of the false positive `rates`, the largest recall of a threshold that does not exceed it."""
     false, true, _ = roc_curve(labels, probabilities, drop_intermediate=False)
     return tuple(float(true[false <= rate].max()) for rate in rates)
 

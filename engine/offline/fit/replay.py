@@ -1,4 +1,4 @@
-"""A labelled history through the replay: each payment as it was known when it arrived."""
+"""The replay of a labelled history, which scores each payment as it was known when it arrived."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class ScoredPayment:
 def score_history(
     history: Iterable[LabelledItem], scorecard: LoadedScorecard, environment: Environment
 ) -> Iterator[ScoredPayment]:
-    """The payments of `history`, scored one by one as live ones are.
+    """The payments of `history`, scored as live ones are.
 
-    What a scorecard reads of earlier decisions is the score's own, by the default thresholds.
-    Raises `StreamError` for a history that doesn't fit together.
+    Earlier decisions that the scorecard reads are its own, with the default thresholds. Raises
+    `StreamError` for an inconsistent history.
     """
     programs, labels = Programs(scorecard, None, recommends=True), dict[int, FraudLabel | None]()
 

@@ -1,4 +1,4 @@
-"""Where a curve steps: the author's bounds, or some that part the values of what is learned from."""
+"""The bounds of a curve's steps: the author's, or quantiles of the values that are learned from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MILLISECOND = 1_000
 
 
 class CutInput(NamedTuple):
-    """An input with its bounds, in its own unit (a length of time in µs), and the payments' steps."""
+    """An input with its bounds, in the input's unit (µs for durations), and each payment's step."""
 
     input: CurveInput
     bounds: Floats
@@ -27,18 +27,18 @@ class CutInput(NamedTuple):
 
 
 def cut(read: CurveInput, values: Floats, labels: Floats, surprise: Floats) -> CutInput | None:
-    """The input cut into steps; None where its values are all one.
+    """Cut an input into steps; None when all its values are the same.
 
-    `labels` and `surprise` (label less what the author expects) are of those that are learned from,
-    the first ones. A curve of the author goes the way that it says, or both, a new one the way that
-    more of the value goes with more surprise.
+    `labels` and `surprise` (label less the author's probability) are of the first payments, which
+    are learned from. The author's curve keeps its direction, or may go both ways if it has none; a
+    new curve rises if larger values go with more surprise, else it falls.
     """
     learned = values[: len(labels)]
     if read.curve is None:
-        bounds = _parting(learned, labels, isinstance(read.expression.type, Duration))
+        bounds = _new_bounds(learned, labels, isinstance(read.expression.type, Duration))
         if not len(bounds):
             return None
-        ways: tuple[int, ...] = (_way_of(learned, surprise),)
+        ways: tuple[int, ...] = (_direction(learned, surprise),)
     else:
         bounds = np.array([number_of(each) for each in read.curve.bounds])
         ways = {"rising": (1,), "falling": (-1,), None: (1, -1)}[read.curve.direction]
@@ -48,7 +48,7 @@ def cut(read: CurveInput, values: Floats, labels: Floats, surprise: Floats) -> C
 
 
 def braces(cut: CutInput, amounts: Amounts) -> str:
-    """The steps as they are written; neighbours that add the same are one in a new curve."""
+    """The steps as text, `{ < 3: 0.5, else 1 }`; in a new curve, equal neighbours are merged."""
     steps = []
     for bound, adds, following in zip(cut.bounds, amounts.steps, amounts.steps[1:], strict=False):
         if cut.input.curve is not None or adds != following:
@@ -59,16 +59,16 @@ def braces(cut: CutInput, amounts: Amounts) -> str:
     return f"{{ {', '.join(steps)} }}"
 
 
-def _parting(values: Floats, labels: Floats, in_time: bool) -> Floats:
-    """Bounds among the values of all payments and among those of bots, each in equal shares."""
-    there = ~np.isnan(values)
+def _new_bounds(values: Floats, labels: Floats, in_time: bool) -> Floats:
+    """Quantiles of all payments' values and of bots' values, at most `MAX_STEPS - 1` of them."""
+    present = ~np.isnan(values)
     shares = np.linspace(0, 1, MAX_STEPS + 1)[1:-1]
-    parts = [values[there], values[there & (labels > 0)]]
+    parts = [values[present], values[present & (labels > 0)]]
     found = np.concatenate(
         [np.quantile(each, shares, method="nearest") for each in parts if len(each)] or [values[:0]]
     )
     rounded = np.unique([_round(each, in_time) for each in found])
-    rounded = rounded[rounded > values[there].min()] if len(rounded) else rounded
+    rounded = rounded[rounded > values[present].min()] if len(rounded) else rounded
     chosen = np.linspace(0, len(rounded) - 1, MAX_STEPS - 1).round().astype(int)
     return rounded[np.unique(chosen)] if len(rounded) >= MAX_STEPS else rounded
 
@@ -78,10 +78,10 @@ def _round(value: float, in_time: bool) -> float:
     return float(round(readable / _MILLISECOND) * _MILLISECOND) if in_time else readable
 
 
-def _way_of(values: Floats, surprise: Floats) -> int:
-    there = ~np.isnan(values)
-    ranks = rankdata(values[there])
-    return 1 if np.dot(ranks - ranks.mean(), surprise[there]) >= 0 else -1
+def _direction(values: Floats, surprise: Floats) -> int:
+    present = ~np.isnan(values)
+    ranks = rankdata(values[present])
+    return 1 if np.dot(ranks - ranks.mean(), surprise[present]) >= 0 else -1
 
 
 def _bound_text(bound: float, read: CurveInput) -> str:
@@ -94,6 +94,6 @@ def _bound_text(bound: float, read: CurveInput) -> str:
 
 
 def _decimal(value: float) -> str:
-    """The number without an exponent."""
+    """The number as a decimal without an exponent."""
     text = f"{Decimal(repr(float(value))):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,4 +1,4 @@
-"""What of a scorecard has a weight of its own, and what of it a payment brings to each weight."""
+"""The weights and curves of a scorecard, and what a payment's values for them are."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 
 class Measures(NamedTuple):
-    """What a payment has of each signal, and of each input of a curve."""
+    """A payment's value for each signal, and for each input of a curve."""
 
     signals: tuple[float, ...]
     inputs: tuple[float, ...]
 
 
 Measure: TypeAlias = Callable[[Any, Sequence[Value | None], Environment], Measures]
-"""(facts, the aggregates that were read, lists and tables) to what is measured."""
+"""From the payment's facts, the aggregates read for it, and lists and tables, to its measures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """The literal that weighs a signal: `W` of `adds W when …` and of `adds W * …`."""
+    """The literal weight of a signal: `W` in `adds W when …` and in `adds W * …`."""
 
     signal: str
     span: Span
@@ -45,8 +45,8 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class CurveInput:
-    """A value that a curve may read. `name` is the author's signal that has the `curve`, or the let
-    that no curve reads so far."""
+    """A value that a curve may read: `name` is the signal that has the author's `curve`, or a let that
+    no curve reads."""
 
     name: str
     expression: Expression
@@ -54,7 +54,7 @@ class CurveInput:
 
 
 def weights(scorecard: Scorecard) -> tuple[Weight | None, ...]:
-    """The weight of each signal; None for one that has none to change, as `adds amount`."""
+    """The weight of each signal; None for one without, such as `adds amount`."""
     return tuple(
         Weight(signal.name, literal.span, number_of(literal))
         if (literal := _literal(signal.adds)) is not None and literal.value
@@ -64,11 +64,11 @@ def weights(scorecard: Scorecard) -> tuple[Weight | None, ...]:
 
 
 def measure(scorecard: Scorecard, vocabulary: Vocabulary) -> Measure:
-    """A function that reads of a payment how much of each signal it has, and each input of a curve.
+    """Compile a function that computes a payment's measures.
 
-    Of a signal with a weight that is what the weight is multiplied with, of one without all
-    that it adds; 0 where its `when` is not met or a value is missing. A missing input is nan, a
-    length of time in µs.
+    A signal's measure is what its weight is multiplied by, or, without a weight, all that it adds; 0
+    when its `when` is not met or a value is missing. An input that is missing is nan; a duration is
+    in µs.
     """
     adds = [
         _measure_signal(signal.adds) if weight is not None else signal.adds
@@ -92,8 +92,8 @@ def measure(scorecard: Scorecard, vocabulary: Vocabulary) -> Measure:
 
 
 def curve_inputs(scorecard: Scorecard) -> tuple[CurveInput, ...]:
-    """What curves may read: what the author's curves do, and then each let that is a number or a
-    length of time and that none of them reads as it is."""
+    """The inputs of the author's curves, then each let that is a number or a duration and that no
+    curve reads directly."""
     written = [
         CurveInput(signal.name, signal.adds.value, signal.adds)
         for signal in scorecard.signals
@@ -117,12 +117,12 @@ def _literal(adds: Expression) -> Constant | None:
 
 
 def _measure_signal(adds: Expression) -> Expression | None:
-    """What the weight is multiplied with, None for 1."""
+    """What the weight is multiplied by, None for 1."""
     return adds.right if isinstance(adds, Arithmetic) else None
 
 
 def number_of(constant: Constant) -> float:
-    """The value of a number as it was written."""
+    """The value of a constant as it was written, without its scale."""
     return _number(constant.value, constant, 0.0)
 
 

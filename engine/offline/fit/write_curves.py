@@ -1,4 +1,4 @@
-"""Estimated curves in a scorecard's text: in the place of the author's own, or as new signals."""
+"""Writes estimated curves into a scorecard's text: in place of the author's, or as new signals."""
 
 from __future__ import annotations
 
@@ -31,19 +31,17 @@ class WrittenCurves:
 
 
 def write_curves(text: str, found: Sequence[tuple[CutInput, Amounts]]) -> WrittenCurves:
-    """The text with these curves; new ones that add nothing are left out, and so are the least
-    telling of more than a scorecard may have.
-
-    A text in the one layout stays in it.
+    """The text with these curves. New curves that add nothing are left out, and beyond `MAX_CURVES`
+    those of the smallest range. A formatted text stays formatted.
     """
-    laid_out = format_file(text) == text
+    is_formatted = format_file(text) == text
     file = parse(text).file
     assert file is not None
     signals = {item.name.text: item for item in file.items if isinstance(item, Signal)}
     written = [each for each in found if each[0].input.curve is not None]
     added = sorted(
-        (each for each in found if each[0].input.curve is None and _size(each[1])),
-        key=lambda each: -_size(each[1]),
+        (each for each in found if each[0].input.curve is None and _range(each[1])),
+        key=lambda each: -_range(each[1]),
     )[: MAX_CURVES - len(written)]
     places: list[tuple[Span, str]] = []
     for cut, amounts in written:
@@ -54,11 +52,11 @@ def write_curves(text: str, found: Sequence[tuple[CutInput, Amounts]]) -> Writte
     end = max(item.span.end for item in file.items if isinstance(item, Signal | Baseline))
     new = "".join(_signal(cut, amounts) for cut, amounts in added)
     places.append((Span(end, end), new))
-    for span, instead in sorted(places, reverse=True):
-        text = text[: span.start] + instead + text[span.end :]
+    for span, replacement in sorted(places, reverse=True):
+        text = text[: span.start] + replacement + text[span.end :]
     fitted = [_fitted(cut.input.name, amounts) for cut, amounts in written]
     fitted += [_fitted(f"{cut.input.name}_by_labels", amounts) for cut, amounts in added]
-    return WrittenCurves(format_file(text) if laid_out else text, tuple(fitted))
+    return WrittenCurves(format_file(text) if is_formatted else text, tuple(fitted))
 
 
 def _signal(cut: CutInput, amounts: Amounts) -> str:
@@ -72,6 +70,6 @@ def _fitted(signal: str, amounts: Amounts) -> FittedCurve:
     return FittedCurve(signal, float(adds.min()), float(adds.max()))
 
 
-def _size(amounts: Amounts) -> float:
+def _range(amounts: Amounts) -> float:
     adds = np.append(amounts.steps, amounts.missing)
     return float(adds.max() - adds.min())

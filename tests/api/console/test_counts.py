@@ -21,6 +21,14 @@ PAID = {
     "status": "succeeded",
     "connector": {"id": "c", "response_code": "00"},
 }
+CHALLENGING = """rule gate "What comes through"
+  condition huge "A huge amount"
+    when amount > 300.00
+    then deny
+  condition large "A large amount"
+    when amount > 100.00
+    then challenge
+"""
 VERDICTS = ("fraud", "fraud", "legitimate", "fraud")
 
 
@@ -89,8 +97,10 @@ async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> N
 
 
 async def test_the_first_page_says_how_many_of_the_challenged_passed(own_shop: Shop) -> None:
-    await sell(own_shop)
     api = own_shop.service.client
+    stored = await api.post("/v1/rules/gate/versions?publish=true", content=CHALLENGING)
+    assert stored.status_code == 201, stored.text
+    await sell(own_shop)
     found = (await api.get("/v1/payments?action=challenge&limit=100")).json()["payments"]
     passed = sum(each["status"] == "succeeded" for each in found)
     assert 0 < passed < len(found)

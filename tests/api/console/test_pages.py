@@ -642,8 +642,8 @@ async def test_a_search_has_a_name_that_everybody_finds_and_names_nobody(own_sho
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("colour:red", "there is no `colour` to find payments by"),
-        ("since:1h until:2h", "`since` is not before `until`"),
+        ("colour:red", "there is no <code>colour</code> to find payments by"),
+        ("since:1h until:2h", "<code>since</code> is not before <code>until</code>"),
     ],
 )
 async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(

@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.entries import Idempotency, Kind
 from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import follow_database, open_database
-from tollkeeper.engine.journal.postgres.nodes import Heartbeat, leave, tell
+from tollkeeper.engine.journal.postgres.nodes import Heartbeat, remove_node, write_heartbeat
 from tollkeeper.engine.journal.postgres.schema import Migration
 from tollkeeper.tests.engine.journal.proxy import proxy_to
 
@@ -397,7 +397,7 @@ async def test_whoever_used_tables_before_they_were_changed_can_neither_write_no
                 assert (await newer.standing()).last == 1
         with pytest.raises(Unavailable):
             await paused.append(make(2))
-        await asyncio.wait_for(paused.lost(), 30)
+        await asyncio.wait_for(paused.wait_until_lost(), 30)
         with pytest.raises(JournalError, match="written by a newer version"):
             await follower.take_over("serve", "")
     assert places(database) == [1]
@@ -408,14 +408,14 @@ async def test_tables_are_changed_only_once_no_node_of_the_release_before_is_the
 ):
     older = Heartbeat("older", "http://127.0.0.1:1", "0.1.0", 0, is_whole=True)
     async with follow_database(database) as following:
-        await following.look(partial(tell, heartbeat=older))
+        await following.query(partial(write_heartbeat, heartbeat=older))
         with monkeypatch.context() as patch:
             with_next(patch, Migration("CREATE TABLE next ()"))
             # Nobody owns the journal at the moment, as when one of two hands it to the other.
             with pytest.raises(Locked, match="once all of its services have ended"):
                 async with follow_database(database):
                     pass
-            await following.look(partial(leave, node="older"))
+            await following.query(partial(remove_node, node="older"))
             async with follow_database(database):
                 pass
 

@@ -18,7 +18,7 @@ from tollkeeper.engine.offline.fit.curves import (
     MOST_TAKEN,
     Steps,
     estimate_curves,
-    left_out,
+    held_out_logits,
     reach,
 )
 from tollkeeper.engine.offline.fit.examples import examples_in_file
@@ -139,4 +139,4 @@ def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
 def test_without_a_second_campaign_nothing_is_left_out():
     curves = [Steps(np.array([0, 0, 1, 1]), 1, (1,))]
     labels = np.array([0.0, 0, 1, 1])
-    assert left_out(curves, np.zeros(4), labels, np.array([0, 1, 2, 2])) is None
+    assert held_out_logits(curves, np.zeros(4), labels, np.array([0, 1, 2, 2])) is None

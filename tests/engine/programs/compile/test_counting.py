@@ -11,7 +11,7 @@ import pytest
 from tollkeeper.engine.programs.load import SHIPPED, full_vocabulary
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.velocity.contract import SeriesPlan, State
-from tollkeeper.engine.velocity.elements import bring, elements_of, plan_counting
+from tollkeeper.engine.velocity.elements import add_record, elements_of, plan_counting
 from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.program import Rule, Scorecard
@@ -66,7 +66,7 @@ def groups(plans: list[SeriesPlan], state: State) -> dict[str, Any]:
     found = {}
     for (function, positions), members in plan_counting(plans):
         puts = [lambda *_element: None] * len(members)
-        those = bring(function, state, 0, puts)
+        those = add_record(function, state, 0, puts)
         found |= {plan.digest: those[at] for plan, at in zip(members, positions, strict=True)}
     return found
 

@@ -260,6 +260,8 @@ function colour(kind) {
   return found;
 }
 
+const wholeSteps = [...Array(15).keys()].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power));
+
 function draw(host) {
   const data = JSON.parse(host.dataset.chart);
   const names = JSON.parse(host.dataset.names);
@@ -299,7 +301,7 @@ function draw(host) {
           size: 30,
           values: (_plot, ticks) => ticks.map((at) => (plain ? figure(at, 2) : clock.format(at * 1000))),
         },
-        { ...axis, size: 56, values: (_plot, ticks) => ticks.map((count) => figure(count)) },
+        { ...axis, size: 56, incrs: wholeSteps, values: (_plot, ticks) => ticks.map((count) => figure(count)) },
       ],
       series: [
         { label: host.dataset.across, value: (_plot, at) => (at === null ? "–" : plain ? figure(at, 2) : clock.format(at * 1000)) },

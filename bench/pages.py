@@ -91,11 +91,12 @@ def main() -> None:
 
 
 def furnish(folder: Path, payments: int) -> str:
-    """About so many payments of 30 days, their index, a rule that they were decided by and a
-    scorecard; a key."""
-    kept = folder / KEY
-    if kept.exists():
-        return kept.read_text()
+    """Make about so many payments of 30 days, their index, a rule that decided them and a
+    scorecard; return a key.
+    """
+    key_file = folder / KEY
+    if key_file.exists():
+        return key_file.read_text()
     large_index.fill(folder, payments, now())
     with closing(Follower(folder)) as follower:
         follower.catch_up()
@@ -106,7 +107,7 @@ def furnish(folder: Path, payments: int) -> str:
         file = folder / f"{name}.rule"
         file.write_text(text)
         toll(folder, "publish", str(file), "--account", ACCOUNT)
-    kept.write_text(key)
+    key_file.write_text(key)
     return key
 
 

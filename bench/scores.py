@@ -2,9 +2,9 @@
 
     python -m tollkeeper.bench.scores [SEED …]
 
-The tables of docs/scorecard.md are those of all its seeds, 1301 to 1312, on which no choice was
-made. Odd seeds have the families and kinds of the first half of the hard
-traffic, even ones those of the second. Every payment is judged, the first one too.
+The tables of docs/scorecard.md are over all its seeds, 1301 to 1312, on which no choice was made.
+Odd seeds have the families and kinds of the first half of the hard traffic, even ones those of the
+second. Every payment is judged, including the first.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from tollkeeper.grammar.types import Type
 class Field:
     """A name that a file can use.
 
-    `path` is the name as written, split at its dots. `access` is the chain of attributes that
-    reaches the value from the facts (or from the element, for a transaction's field), each of which
-    may be None. A `required` field is there whenever the record that it belongs to is. `refuses`
-    says in words why a value (carried as `types.py` says) never arrives, None of one that may; it
-    is None without such rules. `longest` is how many characters a text has at most, one of headers
-    or metadata among them, and how many records a collection.
+    `path` is the name, split at its dots. `access` is the chain of attributes from the facts to the
+    value (for a transaction's field, from the element); each may be None. A `required` field is
+    present whenever its record is. `refuses` returns, in words, why a value (represented as in
+    `types.py`) never occurs, or None if it may; it is None without such rules. `longest` is the most
+    characters of a text (of `headers` and `metadata`: of one text in them), and the most records of a
+    collection.
     """
 
     path: tuple[str, ...]

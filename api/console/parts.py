@@ -219,7 +219,7 @@ def payment_row(
     /,
     **attributes: str | None,
 ) -> Html:
-    """A payment in a table, personal data masked."""
+    """A table row for a payment, with personal data masked."""
     user = payment["user"] or {}
     who = mask_email(user.get("email")) or mask_id(user.get("id"))
     cells = (

@@ -39,7 +39,7 @@ class ClaimList(Struct, frozen=True):
     "/v1/claims",
     "claim_payments",
     tag=LABELS,
-    summary="Take payments to judge",
+    summary="Reserve payments for review",
     doc="The first that the search finds and nobody else is judging, for 15 minutes; those that are yours already among them, anew. With `label=none` those that were judged meanwhile are not found again. Claims are kept in memory: after a start of the service there are none.",
     scope="personal:read",
     of_merchants=True,

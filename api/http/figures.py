@@ -130,8 +130,8 @@ class PrecisionView(Struct, frozen=True):
 
 
 class CameBackView(Struct, frozen=True):
-    """Of the newest `of` denied payments, how many were followed within 7 days by a payment of the
-    same card or user that succeeded; the ids of both, newest first.
+    """Of the newest `of` denied payments, how many were followed within 7 days by a successful
+    payment with the same card or user; the ids of both, newest first.
     """
 
     of: int

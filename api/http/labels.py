@@ -153,9 +153,14 @@ class LabelResults(Struct, frozen=True):
     "/v1/payments/{id:str}/labels/{source:str}",
     "set_label",
     tag=LABELS,
-    summary="Say what became known of a payment",
-    doc=f"""Replaces what the source said before. Of several sources the weightiest one that is sure counts, in the order `chargeback`, `early_warning`, `review`, `customer`, `refund`, `import`; `unsure` counts only while no source is sure. A payment's labels change at most {MAX_LABELS} times; saying the same again changes nothing.
-""",
+    summary="Set a payment's label",
+    doc=(
+        "Replaces the source's former label. If there are several sources, the first one "
+        "that is sure counts, in the order `chargeback`, `early_warning`, `review`, "
+        "`customer`, `refund`, `import`; `unsure` counts only while no source is sure. "
+        f"A payment's labels change at most {MAX_LABELS} times; setting the same label again "
+        "changes nothing."
+    ),
     scope="labels:write",
     of_merchants=True,
     sent=Body(
@@ -189,7 +194,7 @@ async def put_label(
     ),
     scope="labels:write",
     of_merchants=True,
-    answers={200: Answer("It is taken back, on disk.")},
+    answers={200: Answer("The label is removed, on disk.")},
     refusals=(404, 422, 503),
 )
 async def remove_label(

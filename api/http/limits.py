@@ -44,7 +44,7 @@ _CARRIES_IPV4: Final = 0xFFFF
 
 
 class Allowance(Struct, frozen=True, gc=False):
-    """What is left in the bucket that has least: requests, and seconds until it is full again.
+    """The state of the bucket with the least left: requests, and seconds until it is full again.
 
     The request's own turn comes in `wait` seconds.
     """

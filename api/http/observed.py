@@ -208,7 +208,7 @@ def request_id(headers: Mapping[bytes, bytes]) -> bytes:
     sent = headers.get(REQUEST_ID)
     if sent is not None and _SANE.fullmatch(sent):
         return sent
-    # It names a request and keeps nothing, so none has to be asked of the system.
+    # It only names a request and protects nothing, so it needs no secure randomness.
     return hexlify(getrandbits(8 * _RANDOM_BYTES).to_bytes(_RANDOM_BYTES))
 
 

@@ -251,9 +251,10 @@ class PlainRequest(Exchange):
 
 
 def whole_answer(status: int, headers: HeaderLines, body: bytes) -> bytes:
-    """An answer as it goes over the wire. Raises `RuntimeError` for a header with a line break."""
+    """Return an answer's bytes. Raises `RuntimeError` for a header with a line break."""
     lines = b"\r\n".join(map(b": ".join, headers))
-    # Counted, as `in` first tries what it looks for as a number, which takes longer than all else here.
+    # `count`, since `in` first tries its argument as a number, which takes longer than everything
+    # else here.
     if not lines.count(b"\n") == lines.count(b"\r") == len(headers) - 1:
         raise RuntimeError("a header has a line break")
     return b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], lines, body)

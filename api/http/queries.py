@@ -26,7 +26,7 @@ def read_place(request: Exchange, name: str, text: str | None) -> int | None:
 
 
 def show_place(request: Exchange, cursor: int | None) -> str | None:
-    """A cursor in the form that `read_place` takes, None after the last page."""
+    """Write a cursor as `read_place` reads it; None after the last page."""
     return None if cursor is None else name_place(request, cursor)
 
 

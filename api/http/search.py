@@ -141,10 +141,13 @@ class RelatedAnswer(Struct, frozen=True):
     "find_payments",
     tag=PAYMENTS,
     summary="Find payments",
-    doc="""Every parameter narrows what is found; of one that is given several times, any value will do. Entities (card, BIN, device, address, user, e-mail, order, id) match exactly, an id also by its beginning.
-
-The payments come from an index that follows the journal; `lag_ms` says how far it is behind.
-""",
+    doc=(
+        "A payment must match every parameter; of one that is given several times, any "
+        "value matches. Entities (card, BIN, device, address, user, e-mail, order, id) "
+        "match exactly, an id also by its beginning.\n\n"
+        "The payments come from an index that follows the journal; `lag_ms` says how far "
+        "behind it is."
+    ),
     scope="personal:read",
     of_merchants=True,
     answers={200: Answer("A page.")},

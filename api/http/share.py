@@ -68,7 +68,7 @@ TELL_S = 1.0
 AGAIN_S = 0.5
 """How long a node waits after a failure before it opens the journal again."""
 CEASE_S = 0.3
-"""How long what was begun may still be answered before the journal is handed over."""
+"""How long requests in flight may still be answered before the journal is handed over."""
 ENDS_S = 10.0
 """How long a node that leaves a journal waits for a database that does not answer."""
 TAKEN_S = 2.0

@@ -110,7 +110,7 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     search, key = request.search, request.key
     loop = asyncio.get_running_loop()
-    # A client that loses the connection here resumes before what it was not sent yet.
+    # A client that disconnects here resumes before what it hasn't received.
     yield f"retry: {_RETRY_MS}\nid: {name_place(request, begin)}\n\n".encode()
     quiet_since = loop.time()
     while True:

@@ -105,7 +105,7 @@ def yield_processor(process: int) -> None:
 
 
 def main(source: JournalSource) -> None:
-    """Until less is lacking than one step takes in."""
+    """Index the journal until less is left than one step takes in."""
     run_collector_rarely()
     threading.Thread(target=_end_with_input, daemon=True).start()
     with closing(Follower(source)) as follower:

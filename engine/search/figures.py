@@ -98,7 +98,7 @@ class _Counting:
         self._index = index
         self._by = by
         self._money = money
-        # How many payments there are, then how many with each of what a tally counts.
+        # The number of payments, then the number with each of `OUTCOMES`.
         self._counts: defaultdict[tuple[int, int], list[int]]
         self._counts = defaultdict(_NOTHING.copy)
         # By currency, what they amount to.
@@ -192,7 +192,9 @@ class _Counting:
     def _slices(
         self, block: int, stretches: list[SpanPart]
     ) -> list[tuple[int, list[int], list[tuple[int, list[int]]]]]:
-        """By currency its payments, and of all payments those whose amount has each bit."""
+        """For each currency, the spans' payments and, for each bit of the amount, the spans'
+        payments that have it.
+        """
         bits = [
             (bit, _cut(having, stretches))
             for bit, having in self._index.facet(Facet.AMOUNT, block).items()
@@ -203,7 +205,7 @@ class _Counting:
         ]
 
     def totals(self) -> Totals:
-        """By value, over all spans."""
+        """Return the totals by value, over all spans."""
         counted: defaultdict[int, list[int]] = defaultdict(_NOTHING.copy)
         paid: defaultdict[int, Counter[int]] = defaultdict(Counter)
         for (number, value), counts in self._counts.items():

@@ -17,7 +17,7 @@ from tollkeeper.engine.journal.tail import Tail
 
 INDEX_FILE = "search.db"
 _VERSION = 8
-"""Of the tables and of what is in them: an index of another version is made anew."""
+"""The version of the tables and their contents: an index of another version is made again."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
 _PATIENCE_S = 30.0

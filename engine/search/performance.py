@@ -31,7 +31,7 @@ from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NO_VALUE, Facet
 
 MATURE = 45 * DAY
-"""A payment younger than this may still get a chargeback: most arrive within it."""
+"""A payment younger than this may still get a chargeback; most arrive within this time."""
 MOST_REFUSED = 100
 """How many refused payments, the newest, are checked for customers who came back."""
 _Z = 1.96
@@ -202,7 +202,7 @@ class _Counting:
     def performance(
         self, condition: str | None, version: int, last: int | None
     ) -> ConditionPerformance:
-        """Of all that was counted."""
+        """Return the figures of all counted hits."""
         counted = self._tallying.tally()
         return ConditionPerformance(
             condition=condition,
@@ -242,7 +242,7 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int | None:
-    """The last hit ever."""
+    """Return the time (µs) of the last hit of all time."""
     stored = index.stored_in(Facet.CONDITION, condition, index.blocks(0, index.last + 1))
     for block in sorted(stored, reverse=True):
         members = unpack(stored[block])

@@ -1,8 +1,8 @@
 """The process that keeps the index of a data folder: `python -m … FOLDER`.
 
-It follows the journal and answers questions at a low priority, so that neither takes the time of a
-payment; an index that is far behind is left to a process of its own. It ends when its standard input
-does, as the service's end leaves it.
+It follows the journal and answers questions at a low priority, so that payments are not slowed. An
+index that is far behind is left to another process. It ends when its standard input is closed, which
+happens when the service ends.
 """
 
 from __future__ import annotations

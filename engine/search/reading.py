@@ -163,7 +163,7 @@ class AccountIndex:
         return {value: _decode_total(total) for value, total in rows.fetchall()}
 
     def totals_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, Total]:
-        """What is kept of the payments of several blocks that have a term, by the blocks."""
+        """Return a term's stored totals, for each of these blocks that has any."""
         rows = self.connection.execute(
             "SELECT block, total FROM totals WHERE account = ? AND facet = ? AND value = ?"
             " AND block IN (SELECT value FROM json_each(?))",

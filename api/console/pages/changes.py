@@ -33,7 +33,7 @@ from tollkeeper.api.html import Html, element, join_html
 CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
 _NARROWED = {"by": "by", "action": "what", "subject": "subject", "since": "since"}
-"""By what the log can be narrowed, and the title that it has there."""
+"""The filters of the log, with the column titles."""
 _QUIET = ("checksum", "language", "spec")
 """Details that only the exported file contains."""
 _VALUES = 20

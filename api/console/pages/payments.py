@@ -48,7 +48,7 @@ _LIVE_ROWS = "20"
 """The most rows added at once: nobody reads more, and making them competes with deciding payments.
 """
 LABELLED_AT_ONCE = 1000
-"""So many payments get a verdict together at most."""
+"""The most payments that are labelled together."""
 _ALIKE_KEY = token_bytes(16)
 _VERDICTS = ("fraud", "legitimate")
 EXAMPLE_SEARCHES = (

@@ -195,7 +195,9 @@ async def _wrong_denials(here: Visit, denied: JsonObject | None) -> list[WrongDe
 
 
 async def _came_back(here: Visit) -> WrongDenials:
-    """Denials of rules in force after which the same card or user paid within a week."""
+    """Return the denials of active rules, and after how many the same card or user paid within a
+    week.
+    """
     back = [each["came_back"] for each in await performances(here)]
     return WrongDenials(
         "came_back", sum(each["of"] for each in back), sum(each["succeeded"] for each in back)

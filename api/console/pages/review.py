@@ -30,7 +30,7 @@ from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _WAITING = "action:challenge action:deny label:none since:7d"
-"""What a person has not judged yet, of what was not simply let through."""
+"""The search for payments that need a review: not simply allowed, and without a label."""
 _SORTS = ("oldest", "newest")
 """What can be judged first, the usual choice first."""
 _MOST = 100

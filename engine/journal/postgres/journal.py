@@ -313,7 +313,7 @@ class PostgresJournal(Journal):
             self._ownership.last_place = sequence
 
     async def take_over(self, purpose: str, address: str) -> bool:
-        """Makes the journal this process's, reached by others at `address`; False while another's
+        """Make this process the owner, which other nodes reach at `address`; False while another's
         lease lasts. Raises `Unavailable`, `JournalError` where a newer release has changed the
         tables: none does as long as somebody owns the journal."""
 
@@ -465,7 +465,7 @@ class PostgresJournal(Journal):
                 with self._reader() as connection:
                     return read(connection)
             except Unavailable:
-                # A connection that was idle may have ended meanwhile.
+                # An idle connection may have been closed by the server: try once with a new one.
                 with closing(self._connections.connect()) as connection:
                     return read(connection)
 

@@ -224,8 +224,8 @@ CREATE TRIGGER removed AFTER DELETE ON journal REFERENCING OLD TABLE AS former
 
 
 class Migration(NamedTuple):
-    """A change of the tables. A release that knows nothing of an *addition* misses nothing and does
-    nothing wrong beside it, so nodes of both can share the tables. Any other change is made while
+    """A change of the tables. An *addition* does not affect releases that don't know it, so that nodes
+    of both releases can share the tables. Any other change is made while
     nobody uses the tables, and shuts out whoever comes back to them without knowing it."""
 
     script: str

@@ -17,7 +17,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -164,25 +163,6 @@ def busy_loops() -> Iterator[int]:
         for each in loops:
             each.kill()
             each.wait()
-
-
-@contextmanager
-def lags(server: Server) -> Iterator[list[int]]:
-    """Query the index's lag every `EACH_S` while the context lasts."""
-    found: list[int] = []
-    done = threading.Event()
-
-    def ask() -> None:
-        while not done.wait(EACH_S):
-            found.append(lag(server))
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
-        yield found
-    finally:
-        done.set()
-        thread.join()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.search.blocks import (
     SHIFT,
     SIZE,
@@ -32,14 +33,12 @@ COME_BACK = 7 * DAY
 _SUCCEEDED = 1 + OUTCOMES.index((Facet.STATUS, "succeeded"))
 
 
-def came_back(index: AccountIndex, sequence: int, made: Mapping[int, int]) -> bool:
-    """Whether a payment of the same card or user followed the one at a sequence number, and succeeded.
+def came_back(index: AccountIndex, refused: Entry, made: Mapping[int, int]) -> bool:
+    """Whether a payment of the same card or user followed a refused one, and succeeded.
 
-    `made` says of each run that there is up to which value it is made.
+    `made` are the runs that there are, as `AccountIndex.runs_made` returns them.
     """
-    refused = index.tail.known(sequence, index.last)
-    if refused is None:
-        return False
+    sequence = refused.sequence
     beyond = min(index.sequence_at(refused.arrived + COME_BACK, 0), index.last + 1)
     if beyond <= sequence + 1:
         return False

@@ -260,5 +260,5 @@ def _came_back(index: AccountIndex, refused: list[int]) -> CameBack:
     known = [entry for entry in entries if entry is not None]
     return CameBack(
         tuple(entry.id for entry in known),
-        tuple(entry.id for entry in known if came_back(index, entry.sequence, made)),
+        tuple(entry.id for entry in known if came_back(index, entry, made)),
     )

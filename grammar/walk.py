@@ -88,25 +88,28 @@ def compounds(node: Expression) -> Iterator[Expression]:
             waiting += children(part)
 
 
-def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
-    """Yield the expressions of conditions, signals, monitors and lets, and whether each is in the
-    program's own text.
-    """
+def statements(program: Program) -> Iterator[Expression]:
+    """Yield the expressions of conditions, signals, metrics, monitors and labels."""
     match program:
         case Rule():
-            yield from ((each.when, True) for each in program.conditions)
+            yield from (each.when for each in program.conditions)
         case Scorecard():
             for signal in program.signals:
-                yield signal.adds, True
+                yield signal.adds
                 if signal.when is not None:
-                    yield signal.when, True
+                    yield signal.when
         case EventType():
-            yield from ((each.history, True) for each in program.metrics)
-            yield from ((each.when, True) for each in program.monitors)
-            yield from ((each.when, True) for each in program.labels)
-            yield from ((each.payment, True) for each in program.labels)
+            yield from (each.history for each in program.metrics)
+            yield from (each.when for each in program.monitors)
+            yield from (each.when for each in program.labels)
+            yield from (each.payment for each in program.labels)
         case Definitions():
             pass
+
+
+def roots(program: Program) -> Iterator[tuple[Expression, bool]]:
+    """Yield the expressions of statements and lets, and whether each is in the program's own text."""
+    yield from ((each, True) for each in statements(program))
     yield from ((let.value, let.source is None) for let in program.lets)
 
 

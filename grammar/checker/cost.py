@@ -21,7 +21,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.regexes import compile_regex
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.vocabulary import Vocabulary
-from tollkeeper.grammar.walk import children, parts
+from tollkeeper.grammar.walk import children, parts, statements
 
 MAX_COST: Final = 10_000_000
 """What a program may take, in nanoseconds, as all that follows."""
@@ -94,20 +94,9 @@ def program_cost(
 
 def _roots(program: p.Rule | p.Scorecard | p.EventType) -> Iterator[p.Expression]:
     """What is computed for each payment or event."""
-    match program:
-        case p.Rule():
-            yield from (each.when for each in program.conditions)
-        case p.Scorecard():
-            for signal in program.signals:
-                yield signal.adds
-                if signal.when is not None:
-                    yield signal.when
-        case p.EventType():
-            yield from (each.history for each in program.metrics)
-            for monitor in program.monitors:
-                yield from (monitor.when, *monitor.by)
-            for label in program.labels:
-                yield from (label.when, label.payment)
+    yield from statements(program)
+    if isinstance(program, p.EventType):
+        yield from (each for monitor in program.monitors for each in monitor.by)
 
 
 @dataclass(slots=True)

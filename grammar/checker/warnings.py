@@ -22,7 +22,7 @@ from tollkeeper.grammar.checker.reachability import contradictions, empty_filter
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.checker.truth import Subjects
 from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.walk import compounds
+from tollkeeper.grammar.walk import compounds, statements
 
 MAX_WARNINGS: Final = 200
 
@@ -80,19 +80,11 @@ def _of_negation(work: Work, negation: p.Expression, value: p.Expression) -> Dia
 
 
 def _conditions(program: p.Program) -> Iterator[p.Expression]:
-    match program:
-        case p.Rule():
-            yield from (condition.when for condition in program.conditions)
-        case p.Scorecard():
-            for signal in program.signals:
-                yield signal.adds
-                if signal.when is not None:
-                    yield signal.when
-        case p.EventType():
-            yield from (monitor.when for monitor in program.monitors)
-            yield from (label.when for label in program.labels)
-        case p.Definitions():
-            pass
+    if isinstance(program, p.EventType):
+        yield from (monitor.when for monitor in program.monitors)
+        yield from (label.when for label in program.labels)
+    else:
+        yield from statements(program)
 
 
 def _contradictions(file: s.File, program: p.Program, subjects: Subjects) -> Iterator[Diagnostic]:

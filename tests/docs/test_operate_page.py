@@ -1,4 +1,4 @@
-"""The operator's guide names every log event, every figure and every alert, and no test that is gone."""
+"""The operator's guide names every log event, metric and alert, and only tests that exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tables(heading: str) -> str:
 
 
 def events() -> Iterator[tuple[str, Path]]:
-    """What the service's code logs; commands print, and bring lines of their own nowhere."""
+    """The events that the service logs; commands print and log nothing."""
     for folder in ("engine", "api/http"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -37,19 +37,21 @@ def events() -> Iterator[tuple[str, Path]]:
 
 
 def test_every_log_event_is_in_the_guide() -> None:
-    told = set(re.findall(r"`([a-z_]+)`", tables("Log")))
-    missing = {event: str(path.relative_to(ROOT)) for event, path in events() if event not in told}
+    documented = set(re.findall(r"`([a-z_]+)`", tables("Log")))
+    missing = {
+        event: str(path.relative_to(ROOT)) for event, path in events() if event not in documented
+    }
     assert missing == {}
 
 
-def test_every_figure_is_in_the_guide() -> None:
+def test_every_metric_is_in_the_guide() -> None:
     source = (ROOT / "api" / "http" / "metrics.py").read_text()
-    made = set(re.findall(r'"(toll_[a-z_]+)"', source))
-    told = {
+    metrics = set(re.findall(r'"(toll_[a-z_]+)"', source))
+    documented = {
         re.sub(r"_(total|info)$", "", name)
-        for name in re.findall(r"`(toll_[a-z_]+)`", tables("Figures"))
+        for name in re.findall(r"`(toll_[a-z_]+)`", tables("Metrics"))
     }
-    assert made == told
+    assert metrics == documented
 
 
 def test_every_alert_has_its_row() -> None:

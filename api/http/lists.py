@@ -1,4 +1,4 @@
-"""Lists and tables over HTTP (docs/api.md, "Beside payments")."""
+"""Lists and tables over HTTP (docs/api.md, "Other operations")."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ def read_until(text: str, now: int) -> int:
 
 
 def violations(name: str, rejected: RejectedFileError) -> list[Violation]:
-    """The errors as items of an error body (docs/api.md, "Beside payments")."""
+    """The errors as items of an error body (docs/api.md, "Other operations")."""
     errors = [each for each in rejected.diagnostics if each.severity == "error"]
     return place_diagnostics(name, rejected.text, errors)
 

@@ -1,4 +1,4 @@
-"""Events over HTTP: docs/api.md, "Events over HTTP", "Beside payments"."""
+"""Events over HTTP: docs/api.md, "Events over HTTP", "Other operations"."""
 
 from __future__ import annotations
 

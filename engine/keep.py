@@ -31,7 +31,7 @@ from tollkeeper.engine.monitors.states import Monitors, transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation
-from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
+from tollkeeper.grammar.program import BUILT_IN_EVENT
 
 
 class Pending(Struct, frozen=True):

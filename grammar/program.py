@@ -580,6 +580,10 @@ class EventLabel:
     when: Expression
 
 
+BUILT_IN_EVENT = "payment"
+"""The event type whose monitors run on each payment after it is decided."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventType:
     """Of `labels`, the first whose condition is met applies."""

@@ -19,7 +19,7 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.programs.event_contract import Data, own_data, read_data
 from tollkeeper.engine.programs.event_type import LoadedEventType
-from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
+from tollkeeper.grammar.program import BUILT_IN_EVENT
 
 MAX_EVENTS = 1000
 

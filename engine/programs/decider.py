@@ -6,12 +6,15 @@ arguments: which programs, values, score and settings.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, ProgramValues
 from tollkeeper.engine.registry.changes import Thresholds
+
+if TYPE_CHECKING:
+    # The index's process reads decisions, and starts faster without the compiler and the checker.
+    from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, ProgramValues
 
 
 class Programs(NamedTuple):

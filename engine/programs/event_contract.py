@@ -6,7 +6,7 @@ them: a program of another version, in which a field has another type, sees it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,9 @@ from tollkeeper.engine.intake.annotations import INSTANT_FORM
 from tollkeeper.engine.intake.redaction import mask_card_numbers
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.programs.compile.functions import metadata_number
-from tollkeeper.engine.programs.compile.series import CompiledSeries
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
-from tollkeeper.grammar.walk import children
 
 OWN = ("id", "timestamp")
 """The fields that every event has beside its type's own."""
@@ -152,41 +150,3 @@ def _unfit(given: object, path: str, expected: str) -> Violation:
     if not isinstance(given, str):
         return violations.invalid_type(path, "a string")
     return violations.invalid_format(path, expected)
-
-
-def fit_series(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
-    """The series, made to treat a field as missing where a record's version gave it another type."""
-    kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
-    others: dict[Contract, frozenset[str]] = {}
-
-    def other_in(contract: Contract) -> frozenset[str]:
-        known = contract.kinds
-        other = frozenset(n for n, kind in kinds.items() if known.get(n, kind) is not kind)
-        others[contract] = other
-        return other
-
-    def fitting(function: Callable[..., Any]) -> Callable[..., Any]:
-        def of_fitted(p_: Any, d: Any, v: Data, e: Any, y: Any) -> Any:
-            other = others.get(v.contract)
-            if other is None:
-                other = other_in(v.contract)
-            if not other:
-                return function(p_, d, v, e, y)
-            return function(p_, d, {name: v[name] for name in v if name not in other}, e, y)
-
-        return of_fitted
-
-    return CompiledSeries(fitting(compiled.key), fitting(compiled.values), compiled.facts)
-
-
-def _event_facts(series: p.Series, lets: Sequence[p.Let]) -> Iterator[p.EventFact]:
-    waiting: list[Any] = [series]
-    seen: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, p.EventFact):
-            yield node
-        if isinstance(node, p.LetValue) and node.index not in seen:
-            seen.add(node.index)
-            waiting.append(lets[node.index].value)
-        waiting.extend(children(node))

@@ -20,7 +20,7 @@ from tollkeeper.engine.registry.versions import version_in_force
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
+from tollkeeper.grammar.program import BUILT_IN_EVENT
 
 
 def breaks(old: Contract, new: Contract) -> list[Violation]:

@@ -13,8 +13,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile.counting import Counting
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
-from tollkeeper.engine.programs.compile.series import compile_series
-from tollkeeper.engine.programs.event_contract import fit_series
+from tollkeeper.engine.programs.compile.series import compile_series, fit_series
 from tollkeeper.engine.velocity.contract import CompiledSeries, Key, Read, SeriesPlan
 from tollkeeper.engine.velocity.plan import Plan, plan
 from tollkeeper.grammar.checker.cost import program_cost

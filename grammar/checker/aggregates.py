@@ -21,8 +21,6 @@ from tollkeeper.grammar.words import kind_of
 
 CollectionName: TypeAlias = Literal["payments", "transactions", "events"]
 
-BUILT_IN_EVENT = "payment"
-"""The event type whose monitors run on each payment after it is decided."""
 MAX_WINDOW = 90 * 86_400_000_000
 MAX_STREAK = 100
 MAX_HALF_LIFE = 30 * 86_400_000_000
@@ -223,7 +221,7 @@ def _history(
         return None
     series = p.Series(collection, work.event if collection == "events" else None, by, where, value)
     function = cast("Any", known.name)
-    if work.event == BUILT_IN_EVENT and (over is None or node.earlier is not None):
+    if work.event == p.BUILT_IN_EVENT and (over is None or node.earlier is not None):
         work.report(say.earlier_of_a_decided_payment(node.span))
         return None
     if known.name == "streak" and collection != "payments":

@@ -11,12 +11,12 @@ from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.checker import declarations, events, scorecards, test_blocks
-from tollkeeper.grammar.checker.aggregates import BUILT_IN_EVENT as BUILT_IN_EVENT
 from tollkeeper.grammar.checker.cost import too_costly
 from tollkeeper.grammar.checker.expressions import condition
 from tollkeeper.grammar.checker.scope import KnownNames, Scope, TooManyError, Work
 from tollkeeper.grammar.checker.warnings import warnings
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.program import BUILT_IN_EVENT
 from tollkeeper.grammar.vocabulary import Vocabulary
 from tollkeeper.grammar.walk import compounds
 

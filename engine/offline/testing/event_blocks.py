@@ -42,7 +42,7 @@ from tollkeeper.engine.programs.event_contract import own_data
 from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor, load_event_type
 from tollkeeper.engine.velocity.contract import Observation, Record, State
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker.files import BUILT_IN_EVENT
+from tollkeeper.grammar.program import BUILT_IN_EVENT
 
 
 @dataclass(frozen=True, slots=True)

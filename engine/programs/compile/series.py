@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.expressions import statements, test, value, write_routines
 from tollkeeper.engine.programs.compile.keys import Key, compile_keys
 from tollkeeper.engine.programs.compile.unit import Unit, count_reads, finish_unit, module
+from tollkeeper.engine.programs.event_contract import Contract, Data
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.vocabulary import Vocabulary
+from tollkeeper.grammar.walk import children
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,41 @@ def _compile_element(
     brought = Code(code.TRUE) if series.value is None else value(unit, series.value)
     write_routines(made)
     return finish_unit(unit, tuple_of([brought]))
+
+
+def fit_series(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
+    """The series, made to treat a field as missing where a record's version gave it another type."""
+    kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
+    others: dict[Contract, frozenset[str]] = {}
+
+    def other_in(contract: Contract) -> frozenset[str]:
+        known = contract.kinds
+        other = frozenset(n for n, kind in kinds.items() if known.get(n, kind) is not kind)
+        others[contract] = other
+        return other
+
+    def fitting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def of_fitted(p_: Any, d: Any, v: Data, e: Any, y: Any) -> Any:
+            other = others.get(v.contract)
+            if other is None:
+                other = other_in(v.contract)
+            if not other:
+                return function(p_, d, v, e, y)
+            return function(p_, d, {name: v[name] for name in v if name not in other}, e, y)
+
+        return of_fitted
+
+    return CompiledSeries(fitting(compiled.key), fitting(compiled.values), compiled.facts)
+
+
+def _event_facts(series: p.Series, lets: Sequence[p.Let]) -> Iterator[p.EventFact]:
+    waiting: list[Any] = [series]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, p.EventFact):
+            yield node
+        if isinstance(node, p.LetValue) and node.index not in seen:
+            seen.add(node.index)
+            waiting.append(lets[node.index].value)
+        waiting.extend(children(node))

@@ -25,5 +25,5 @@ def test_the_bytes_of_a_series_are_those_of_the_page(call: str) -> None:
     cost = series_cost(history)
     assert cost is not None
     assert cost.reach == 26 * HOUR
-    assert f"| a key of its own, {cost.family} | {cost.bytes_a_key:g} |" in PAGE
-    assert f"| an event more on a key, {cost.family} | {cost.bytes_a_record:g} |" in PAGE
+    assert f"| the first payment of a key, {cost.family} | {cost.bytes_a_key:g} |" in PAGE
+    assert f"| each further payment of a key, {cost.family} | {cost.bytes_a_record:g} |" in PAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
@@ -37,7 +38,7 @@ from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import SEVERAL, path_parameter, query_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENT_TYPES, EVENTS
-from tollkeeper.engine.events.accept import AcceptedEvent, accept_event
+from tollkeeper.engine.events.accept import AcceptedEvent, counted_event
 from tollkeeper.engine.events.metrics import KeyMismatch, course
 from tollkeeper.engine.events.submission import (
     MAX_EVENTS,
@@ -209,14 +210,14 @@ async def _submit_new(
 ) -> Response[Any]:
     engine, account = request.engine, request.key.account
     try:
-        pending, accepted = await take_in(engine, engine.active[account], body, arrived)
-        try:
-            response = encode({"event": accepted})
-            idempotency = repeatable(request, repeat_key, body, response)
-        except BaseException:
-            await take_back(engine, pending)
-            raise
-        await keep(engine, pending, idempotency)
+        async with take_in(engine, engine.active[account], body, arrived) as (pending, accepted):
+            try:
+                response = encode({"event": accepted})
+                idempotency = repeatable(request, repeat_key, body, response)
+            except BaseException:
+                await take_back(engine, pending)
+                raise
+            await keep(engine, pending, idempotency)
     except Taken:
         raise taken("event.id") from None
     request.log.update(
@@ -282,14 +283,14 @@ def created_response(body: bytes) -> Response[Any]:
     return Response(body, status_code=HTTPStatus.CREATED, media_type=MediaType.JSON)
 
 
-async def take_in(
+def take_in(
     engine: Engine, active: ActivePrograms, body: bytes, arrived: int
-) -> AcceptedEvent:
-    """Raises `Problem` or `Invalid` for an event that is refused."""
+) -> AbstractAsyncContextManager[AcceptedEvent]:
+    """The event as `counted_event` gives it. Raises `Problem` for one that is refused."""
     event = read_event(body, arrived, active)
     if not isinstance(event, Event):
         raise invalid(event)
-    return await accept_event(engine, active, event, arrived)
+    return counted_event(engine, active, event, arrived)
 
 
 async def accepted_all(
@@ -302,8 +303,8 @@ async def accepted_all(
 
     async def one(index: int) -> dict[str, Any]:
         try:
-            pending, accepted = await take_in(engine, active, batch[index], arrived)
-            await keep(engine, pending)
+            async with take_in(engine, active, batch[index], arrived) as (pending, accepted):
+                await keep(engine, pending)
         except Taken:
             return failed(index, taken("event.id"))
         except (Problem, Refused, JournalError) as error:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
 from tollkeeper.engine.labels.label import SOURCES, Label, LabelSource
-from tollkeeper.engine.labels.set_label import count_label
+from tollkeeper.engine.labels.set_label import PaymentToLabel, count_label, read_to_label
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.monitors.states import transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms
@@ -52,22 +54,63 @@ class AcceptedEvent(NamedTuple):
     accepted: EventReceipt
 
 
-async def accept_event(
+@asynccontextmanager
+async def counted_event(
     engine: Engine, active: ActivePrograms, event: Event, arrived: int
-) -> AcceptedEvent:
-    """Count an event and evaluate its monitors. `arrived` in µs since the epoch.
+) -> AsyncIterator[AcceptedEvent]:
+    """An event, counted and its monitors evaluated, to be kept within the block: until its end
+    nothing else changes the payments that it may label. `arrived` in µs since the epoch.
 
     Raises `Taken` for an id in use, `Invalid` where its label can't be given.
     """
-    account, loaded = active.account.number, event.loaded
+    account = active.account.number
     if await engine.journal.exists(account, Kind.EVENT, event.id):
         raise Taken(event.id)
+    ids = event.loaded.payments_named(Arrival(arrived), event.data, active.environment)
+    while True:
+        async with _labelled(engine, account, ids) as payments:
+            counted = await _count(engine, active, event, arrived, payments)
+            if isinstance(counted, AcceptedEvent):
+                yield counted
+                return
+        ids |= {counted}
+
+
+@asynccontextmanager
+async def _labelled(
+    engine: Engine, account: int, ids: Iterable[str]
+) -> AsyncIterator[Mapping[str, PaymentToLabel | None]]:
+    """The payments with these ids, None where there is none, which only the block may change."""
+    async with AsyncExitStack() as turns:
+        # In one order everywhere, so that no two wait for each other.
+        for id_ in sorted(ids):
+            await turns.enter_async_context(engine.locks.of("payment", account, id_))
+        yield {id_: await read_to_label(engine, account, id_) for id_ in ids}
+
+
+async def _count(
+    engine: Engine,
+    active: ActivePrograms,
+    event: Event,
+    arrived: int,
+    payments: Mapping[str, PaymentToLabel | None],
+) -> AcceptedEvent | str:
+    """Count an event without ever suspending, as what comes later may be appended meanwhile.
+
+    Where its metrics give the label to a payment that is not in `payments`, nothing is counted and
+    the payment's id returned. Raises `Invalid`.
+    """
+    account, loaded = active.account.number, event.loaded
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
     observed = await engine.windows.observe(
         record, loaded.reading.reads(facts, event.data, active.environment)
     )
     try:
+        given = loaded.label_given(facts, event.data, observed.values, active.environment)
+        if given is not None and given.payment not in payments:
+            await engine.windows.withdraw(observed)
+            return given.payment
         transitions = transitions_at(
             engine.monitors.states,
             account,
@@ -95,8 +138,10 @@ async def accept_event(
             body=encode_stored(StoredEvent(name, loaded.version, event.kept)),
             outcome=encode_stored(EventOutcome(observed.values, transitions)),
         )
-        given = loaded.label_given(facts, event.data, observed.values, active.environment)
-        label = None if given is None else await _count_label(engine, entry, name, given)
+        payment = None if given is None else payments[given.payment]
+        label = None
+        if given is not None and payment is not None:
+            label = await _count_label(engine, entry, name, given, payment)
     except BaseException:
         await engine.windows.withdraw(observed)
         raise
@@ -104,17 +149,14 @@ async def accept_event(
 
 
 async def _count_label(
-    engine: Engine, event: Entry, type_: str, given: GivenLabel
+    engine: Engine, event: Entry, type_: str, given: GivenLabel, payment: PaymentToLabel
 ) -> Pending | None:
-    """Count the label that an event gives to a payment; None when no payment has the id, or has the
-    label already. Raises `Invalid`."""
-    known = await engine.journal.first_and_last(event.account, given.payment)
-    if known is None:
-        return None
+    """Count the label that an event gives to a payment; None when the payment has it already.
+    Raises `Invalid`."""
     source: LabelSource = type_ if type_ in SOURCES else "import"
     label = Label(source, given.label, event.time, event.id)
     try:
-        return await count_label(engine, *known, label, event.arrived)
+        return await count_label(engine, payment, label, event.arrived)
     except Invalid as refused:
         wrong = [replace(each, field="event.data") for each in refused.violations]
         raise Invalid(wrong) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,10 +21,18 @@ from tollkeeper.engine.labels.label import (
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.velocity.contract import Record
+from tollkeeper.engine.velocity.contract import Record, State
 
 MAX_LABELS = 100
 """How often a payment's labels may change: whoever sets or reads one reads all that was said before."""
+
+
+class PaymentToLabel(NamedTuple):
+    """A stored payment as it is now, and all that was said about it, oldest first."""
+
+    created: Entry
+    state: State
+    changes: Sequence[Entry]
 
 
 async def set_label(engine: Engine, account: int, payment_id: str, label: Label) -> bool:
@@ -33,10 +42,10 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
     times, `Unavailable` or `Overloaded` when the label can't be kept.
     """
     async with engine.locks.of("payment", account, payment_id):
-        known = await engine.journal.first_and_last(account, payment_id)
-        if known is None:
+        payment = await read_to_label(engine, account, payment_id)
+        if payment is None:
             raise NotFound("id", "no payment has this id")
-        pending = await count_label(engine, *known, label, engine.clock())
+        pending = await count_label(engine, payment, label, engine.clock())
         if pending is None:
             return False
         kept = None
@@ -50,24 +59,35 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
     return True
 
 
+async def read_to_label(engine: Engine, account: int, payment_id: str) -> PaymentToLabel | None:
+    """The payment to count a label of, None when no payment has the id.
+
+    Hold the payment's lock until the label is kept: whatever changes the payment in between would
+    be taken out of the windows as it was before.
+    """
+    known = await engine.journal.first_and_last(account, payment_id)
+    if known is None:
+        return None
+    changes = await engine.journal.of_record(account, Kind.LABEL, payment_id)
+    return PaymentToLabel(known[0], await payment_state(engine, *known), changes)
+
+
 async def count_label(
-    engine: Engine, created: Entry, latest: Entry, label: Label, arrived: int
+    engine: Engine, payment: PaymentToLabel, label: Label, arrived: int
 ) -> Pending | None:
     """Count a payment with a new label, which is still to be kept; None where its source says the
     same already. `arrived` in µs.
 
-    `latest` is the payment's last update, `created` when it has none. Raises `Invalid` when the
-    payment's labels changed `MAX_LABELS` times.
+    Never suspends. Raises `Invalid` when the payment's labels changed `MAX_LABELS` times.
     """
+    created, before, changes = payment
     account, id_ = created.account, created.id
-    changes = await engine.journal.of_record(account, Kind.LABEL, id_)
     said = labels_in(changes)
     if _same(said.get(label.source), label):
         return None
     if len(changes) >= MAX_LABELS:
         message = f"a payment's labels change at most {MAX_LABELS} times"
         raise Invalid([Violation("label", "too_long", message)])
-    before = await payment_state(engine, created, latest)
     after = replace(before, label=add_label(verdicts(said), label))
     observed = await engine.windows.observe(
         Record(account, id_, created.time, arrived, after, before), ()

@@ -103,6 +103,14 @@ class LoadedEventType:
                 return GivenLabel(str(payment), each.label)
         return None
 
+    def payments_named(self, facts: Any, data: Any, environment: Environment) -> frozenset[str]:
+        """The payments that an event may label, as far as its fields tell without its metrics."""
+        if not self.program.labels:
+            return frozenset()
+        unknown = (None,) * len(self.reading.plan.windows)
+        named = self.read_labels(facts, data, unknown, environment)[1::2]
+        return frozenset(str(payment) for payment in named if payment is not None)
+
     @property
     def series(self) -> tuple[SeriesPlan, ...]:
         """The series that it reads."""

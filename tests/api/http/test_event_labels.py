@@ -20,6 +20,12 @@ REVIEWED = """event reviewed
   label unsure of payment when verdict == "bad" or verdict == "unclear"
   label legitimate of payment when verdict == "good"
 """
+WEEKDAYS = """event dispute
+  field user: string required
+  metric days = count(events by user over 1d)
+  let found = weekday(timestamp + days * 1d)
+  label fraud of found when days >= 2
+"""
 
 
 async def publish(service: Service, name: str, text: str) -> None:
@@ -77,6 +83,16 @@ async def test_the_first_condition_that_is_met_counts_and_metrics_may_be_read(
         await tell(shop, "reviewed", payment="p-1", verdict=verdict)
         said.append(await labels(shop, "p-1"))
     assert said == [{"import": "unsure"}, {"import": "fraud"}, {"import": "fraud"}]
+
+
+async def test_a_metric_may_tell_which_payment_is_labelled(shop: Service) -> None:
+    await publish(shop, "dispute", WEEKDAYS)
+    body = payment(id="saturday")
+    assert (await shop.client.post("/v1/payments", json=body)).status_code == 201
+    # From Thursday on.
+    for _ in range(2):
+        await tell(shop, "dispute", user="u-1")
+    assert await labels(shop, "saturday") == {"import": "fraud"}
 
 
 async def test_an_event_that_would_label_a_payment_too_often_is_refused(

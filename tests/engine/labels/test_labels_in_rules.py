@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.explain.explain import explain
-from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.journal.contract import Overloaded, Unavailable
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.labels.label import Label
 from tollkeeper.engine.labels.set_label import set_label
 from tollkeeper.tests.engine.happenings import bare, pay, update
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
+from tollkeeper.tests.postgres import own_database
 
 RULE = """
 rule checkout
@@ -34,15 +37,23 @@ event chargeback
   label none of payment_id when stage == "won"
 """
 
+COUNTED = """
+rule checkout
+  let frauds = count(payments by merchant.id over 30d where label == "fraud")
+  let both = count(payments by merchant.id over 30d where label == "fraud" and status == "declined")
+  condition as_told when frauds == 2 and both == 2 then deny
+  condition nothing when frauds == 0 and both == 0 then allow
+  otherwise challenge
+"""
 Tell = Callable[[Shop, str], Awaitable[None]]
 
 
 @asynccontextmanager
-async def a_shop(folder: Path) -> AsyncIterator[Shop]:
-    async with open_shop(folder) as shop:
+async def a_shop(source: Any, rule: str = RULE) -> AsyncIterator[Shop]:
+    async with open_shop(source) as shop:
         if not shop.engine.state.accounts[shop.account].files:
             await shop.publish(CHARGEBACK, "event", "chargeback")
-            await shop.publish(RULE)
+            await shop.publish(rule)
         yield shop
 
 
@@ -132,5 +143,59 @@ def test_a_label_that_cannot_be_kept_leaves_nothing(
                 await tell(shop)
             del journal.append
             assert await decided(shop, "b") == "challenge"
+
+    asyncio.run(live())
+
+
+def test_whatever_happens_to_payments_at_once_windows_count_what_the_journal_holds(
+    tmp_path: Path,
+) -> None:
+    async def live(source: Database) -> None:
+        async with a_shop(source, COUNTED) as shop:
+            assert [await decided(shop, id_) for id_ in "ab"] == ["allow", "allow"]
+            # Every read of the database lets the others go on.
+            happened = [
+                *(by_event(shop, id_, "chargeback") for id_ in "ab" for _ in range(4)),
+                *(update(shop, id_, (0, "declined", None)) for id_ in "ab" for _ in range(2)),
+                *(pay(shop, f"p-{number}", bare()) for number in range(8)),
+                *(by_label(shop, id_, "fraud") for id_ in "ab"),
+            ]
+            await asyncio.gather(*happened)
+            assert await decided(shop, "c") == "deny"
+        async with open_shop(source, shop.now) as again:
+            assert await decided(again, "d") == "deny"
+
+    with own_database() as url:
+        asyncio.run(live(Database(url, tmp_path)))
+
+
+def test_a_payment_that_is_updated_before_its_label_has_room_in_the_journal_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def live() -> None:
+        async with a_shop(tmp_path, COUNTED) as shop:
+            assert [await decided(shop, id_) for id_ in "ab"] == ["allow", "allow"]
+            append, refused = shop.engine.journal.append, []
+
+            def append_later(entry: Entry, *given: Any) -> Any:
+                if entry.kind == Kind.LABEL and entry.id not in refused:
+                    refused.append(entry.id)
+                    raise Overloaded("too many entries wait")
+                return append(entry, *given)
+
+            monkeypatch.setattr(shop.engine.journal, "append", append_later)
+            happened = [
+                happens
+                for id_ in "ab"
+                for happens in (
+                    by_event(shop, id_, "chargeback"),
+                    update(shop, id_, (0, "declined", None)),
+                )
+            ]
+            await asyncio.gather(*happened)
+            assert refused == ["a", "b"]
+            assert await decided(shop, "c") == "deny"
+        async with open_shop(tmp_path, shop.now) as again:
+            assert await decided(again, "d") == "deny"
 
     asyncio.run(live())

@@ -12,7 +12,7 @@ from typing import Any
 
 from tollkeeper.api.terminal.traffic import ONE_DAY, TrafficItem, traffic
 from tollkeeper.engine.decide import decide_payment
-from tollkeeper.engine.events.accept import accept_event
+from tollkeeper.engine.events.accept import counted_event
 from tollkeeper.engine.events.submission import Event, read_event
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Update
@@ -76,17 +76,18 @@ class Shop:
     async def update(self, id_: str, sent: dict[str, Any]) -> None:
         change = read_update(json.dumps({"payment": sent}).encode(), self.now)
         assert isinstance(change, Update), change
-        updated = await merge_update(self.engine, self.account, id_, change, self.now)
-        assert isinstance(updated, UpdatedPayment), updated
-        await keep(self.engine, updated.pending)
+        async with self.engine.locks.of("payment", self.account, id_):
+            updated = await merge_update(self.engine, self.account, id_, change, self.now)
+            assert isinstance(updated, UpdatedPayment), updated
+            await keep(self.engine, updated.pending)
 
     async def happen(self, sent: dict[str, Any]) -> None:
         """An event, the body of `POST /events`."""
         active = self.engine.active[self.account]
         event = read_event(json.dumps({"event": sent}).encode(), self.now, active)
         assert isinstance(event, Event), event
-        accepted = await accept_event(self.engine, active, event, self.now)
-        await keep(self.engine, accepted.pending)
+        async with counted_event(self.engine, active, event, self.now) as (pending, _):
+            await keep(self.engine, pending)
 
 
 @asynccontextmanager

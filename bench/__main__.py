@@ -52,7 +52,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "collector": ("--stored", "30000", "--seconds", "2", "--rounds", "2"),
     "invalid": ("--seconds", "1", "--rounds", "2"),
     "search": ("--payments", "30000"),
-    "lag": ("--payments", "50000", "--seconds", "3"),
+    "lag": ("--payments", "50000", "--seconds", "1", "--turns", "2"),
     "pages": ("--payments", "10000", "--seconds", "3"),
     "events": ("1",),
     "growth": ("--payments", "1e5"),

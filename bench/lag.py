@@ -1,11 +1,13 @@
 """Do payments wait for the index that follows them, and how far behind is it?
 
-    python -m tollkeeper.bench.lag [--payments 1500000] [--seconds 8] [--rate 400] [--later 2000]
+    python -m tollkeeper.bench.lag [--payments 1000000] [--seconds 4] [--turns 16] [--rate 400] [--later 2000]
 
 A service starts with payments in its journal that its index lacks. While others come at a steady
-pace, the index's processes are stopped, or let on to catch up, in turns that change places. Then as many
-processes as there are processors want all of them, for `BUSY_S` or until the index has all, and what it
-takes in is counted.
+pace, the index's processes are stopped, let on to catch up, and stopped again, in turns that change
+places. A p99 is of the payments of all turns together; its ratio is given with the interval that
+holds 95 of 100 draws of as many turns, and beside it the ratio of the two that were stopped, which
+is what chance alone makes of it. Then as many processes as there are processors want all of them, for
+`BUSY_S` or until the index has all, and what it takes in is counted.
 Once all is taken in, the index is asked again and again how far it is behind, while `--later` payments
 a second come, or as many as the machine carries.
 """
@@ -17,10 +19,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from operator import mul
 from pathlib import Path
+from random import Random
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
@@ -37,7 +41,8 @@ from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.search import index_file
 
-TURNS = 6
+SEED = 1
+DRAWS = 1000
 EACH_S = 0.05
 """The interval at which the index's lag is queried."""
 CONNECTIONS = 32
@@ -46,8 +51,9 @@ BUSY_S = 60
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--payments", type=float, default=1.5e6)
-    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--payments", type=float, default=1e6)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--turns", type=int, default=16)
     parser.add_argument("--rate", type=int, default=400)
     parser.add_argument("--later", type=int, default=2000)
     options = parser.parse_args()
@@ -58,12 +64,13 @@ def main() -> None:
         append(folder, payments, now())
         with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
             index = index_process(server)
-            stopped, following = Turns(), Turns()
+            stopped, following, control = arms = Turns(), Turns(), Turns()
             tell_index(index, signal.SIGSTOP)
             pay(server, options.rate, options.seconds)
             lacked = count_lacking(folder)
-            for turn in range(TURNS):
-                for turns in (stopped, following)[:: -1 if turn % 2 else 1]:
+            for turn in range(options.turns):
+                first = turn % len(arms)
+                for turns in arms[first:] + arms[:first]:
                     tell_index(index, signal.SIGCONT if turns is following else signal.SIGSTOP)
                     turns.take(server, index, options.rate, options.seconds)
             lacking = count_lacking(folder)
@@ -77,19 +84,24 @@ def main() -> None:
                 sleep(EACH_S)
             with repeating(partial(lag, server), EACH_S) as found:
                 later = pay(server, options.later, 2 * options.seconds)
-    ratios = [
-        one.p99 / other.p99 for one, other in zip(following.taken, stopped.taken, strict=True)
-    ]
     show(
         f"{options.rate} payments a second beside an index that lacked {lacked:,} entries at first and "
-        f"{lacking:,} at last, medians of {TURNS} turns",
+        f"{lacking:,} at last, {options.turns} turns of {options.seconds} s each",
         ["the index", "payments a second", "p50 ms", "p99 ms", "ms of CPU a second"],
-        [stopped.row("stopped"), following.row("catching up")],
+        [
+            stopped.row("stopped"),
+            following.row("catching up"),
+            control.row("stopped again"),
+        ],
     )
+    ratio, lowest, highest = compare(following, stopped, control)
     show(
-        "p99 of payments while it catches up, × that of the turn beside it",
-        ["lowest", "median", "highest"],
-        [[min(ratios), median(ratios), max(ratios)]],
+        "p99 of payments, × that with the index stopped",
+        ["", "measured", "95 of 100 draws from", "to"],
+        [
+            ["catching up, × stopped", ratio, lowest, highest],
+            ["stopped again, × stopped", *compare(control, stopped)],
+        ],
     )
     show(
         f"Beside {loops} processes that want all of the processors",
@@ -104,7 +116,7 @@ def main() -> None:
     )
     show_targets(
         [
-            Target("p99 of payments, × the index stopped", median(ratios), 1.1),
+            Target("p99 of payments, × the index stopped", ratio, 1.1),
             Target("p99 of how far it is behind, s", lag_percentiles[-1] / 1000, 1),
         ]
     )
@@ -126,9 +138,49 @@ class Turns:
 
     def row(self, name: str) -> list[Cell]:
         rate = median(each.rate for each in self.taken)
-        p50 = median(each.p50 for each in self.taken)
-        p99 = median(each.p99 for each in self.taken)
+        times = [1] * len(self.taken)
+        p50, p99 = (Latencies(self).percentile(part, times) for part in (0.5, 0.99))
         return [name, rate, p50, p99, 1000 * median(self._cpu)]
+
+
+def compare(turns: Turns, *others: Turns) -> tuple[float, float, float]:
+    """Return by how much the p99 of some turns is that of others, and the interval that holds 95 of
+    100 such ratios of as many turns drawn from them.
+    """
+    own, beside = Latencies(turns), Latencies(*others)
+    count = len(turns.taken)
+    random = Random(SEED)
+
+    def ratio(drawn: Sequence[int]) -> float:
+        times = [drawn.count(turn) for turn in range(count)]
+        return own.percentile(0.99, times) / beside.percentile(0.99, times)
+
+    drawn = quantiles([ratio(random.choices(range(count), k=count)) for _ in range(DRAWS)], n=40)
+    return ratio(range(count)), drawn[0], drawn[-1]
+
+
+class Latencies:
+    """The latencies (µs) of some arms' turns."""
+
+    def __init__(self, *arms: Turns) -> None:
+        self._payments = [0] * len(arms[0].taken)
+        counted = []
+        for turns in arms:
+            for turn, taken in enumerate(turns.taken):
+                self._payments[turn] += sum(taken.latencies.values())
+                counted += [(latency, turn, often) for latency, often in taken.latencies.items()]
+        self._slowest_first = sorted(counted, reverse=True)
+
+    def percentile(self, part: float, times: Sequence[int]) -> float:
+        """Return the ms that this part of the payments don't exceed, where each turn counts so many
+        times.
+        """
+        slower = (1 - part) * sum(map(mul, self._payments, times))
+        for latency, turn, often in self._slowest_first:
+            slower -= times[turn] * often
+            if slower < 0:
+                return latency / 1000
+        raise ValueError("no payment was answered")
 
 
 def pay(server: Server, rate: int, seconds: float) -> LoadResult:

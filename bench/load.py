@@ -20,7 +20,8 @@ CONNECTIONS = 32
 class LoadResult:
     """Some seconds of load: `cpu` of the server's processes in seconds, latencies in ms.
 
-    `refused` were answered other than 2xx or 3xx, `broken` are failed connections.
+    `refused` were answered other than 2xx or 3xx, `broken` are failed connections. `latencies` says
+    how often each latency (µs) occurred, where the script prints it.
     """
 
     requests: int
@@ -30,6 +31,7 @@ class LoadResult:
     cpu: float
     p50: float
     p99: float
+    latencies: Mapping[int, int]
 
     @property
     def rate(self) -> float:
@@ -72,6 +74,10 @@ def load(
         cpu=cpu_seconds(server.process.pid) - before,
         p50=_milliseconds(_found(r"50%\s+([\d.]+\w+)", output)),
         p99=_milliseconds(_found(r"99%\s+([\d.]+\w+)", output)),
+        latencies={
+            int(latency): int(times)
+            for latency, times in re.findall(r"^latency\t(\d+)\t(\d+)$", output, re.MULTILINE)
+        },
     )
 
 

@@ -56,7 +56,7 @@ def _has_succeeded(
 ) -> bool:
     """Whether a payment of an entity, with one of these sequence numbers, succeeded."""
     runs, left = runs_for(made, value)
-    for run, stored in index.entries_in(value, runs):
+    for run, stored in index.entries_in([value], runs).get(value, ()):
         if stored == COMMON:
             left.append(run)
             continue

@@ -178,13 +178,21 @@ class AccountIndex:
         )
         return dict(rows.fetchall())
 
-    def entries_in(self, value: int, runs: Sequence[int]) -> list[tuple[int, bytes]]:
-        """Return an entity's stored entries in these runs, with their runs, first to last."""
-        return self.connection.execute(
-            "SELECT run, entries FROM runs WHERE account = ? AND value = ? AND run IN"
-            " (SELECT value FROM json_each(?)) ORDER BY run",
-            (self.account, value, json.dumps(runs)),
-        ).fetchall()
+    def entries_in(
+        self, values: Collection[int], runs: Collection[int]
+    ) -> dict[int, list[tuple[int, bytes]]]:
+        """Return the stored entries in these runs of each of these entities that has any, with their
+        runs, first to last.
+        """
+        found: dict[int, list[tuple[int, bytes]]] = {}
+        for run, value, entries in self.connection.execute(
+            "SELECT run, value, entries FROM runs WHERE account = ? AND run IN"
+            " (SELECT value FROM json_each(?)) AND value IN (SELECT value FROM json_each(?))"
+            " ORDER BY run",
+            (self.account, json.dumps(runs), json.dumps(values)),
+        ):
+            found.setdefault(value, []).append((run, entries))
+        return found
 
     def value(self, facet: Facet, text: str | int) -> int:
         return self.hashes.value(self.account, facet, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from msgspec import Struct
@@ -58,14 +58,11 @@ def find_related(
     if known is None:
         return None
     begin = index.sequence_at(since, 0)
-    within = range(block_of(begin), block_of(index.last) + 1)
-    made = runs_within(index.runs_made(), within)
-    seen = _of_merchants(index, merchants, index.blocks(begin, index.last + 1))
+    seen = _of_merchants(index, merchants, begin)
     shared = [
         _Shared(index, begin, seen, facet, value) for facet, value in entities_of(read_facts(known))
     ]
-    for each in shared:
-        each.add_runs(made, within)
+    _add_runs(index, shared, range(block_of(begin), block_of(index.last) + 1))
     # Block by block, since the sets of the block that was read last are cached.
     for block in sorted({block for each in shared for block in each.stored}):
         for each in shared:
@@ -80,17 +77,35 @@ def find_related(
 
 
 def _of_merchants(
-    index: AccountIndex, merchants: tuple[str, ...], blocks: list[int]
+    index: AccountIndex, merchants: tuple[str, ...], begin: int
 ) -> dict[int, int] | None:
-    """Return the payments of these merchants, by block; None if there are none."""
+    """Return the payments of these merchants from a sequence number on, by block; None without
+    merchants.
+    """
     if not merchants:
         return None
     found: dict[int, int] = {}
+    blocks = index.blocks(begin, index.last + 1)
     for merchant in merchants:
         value = index.value(Facet.MERCHANT, merchant)
         for block, members in index.members_in(Facet.MERCHANT, value, blocks).items():
             found[block] = found.get(block, 0) | members
     return found
+
+
+def _add_runs(index: AccountIndex, shared: Iterable[_Shared], within: range) -> None:
+    """Count what made runs hold of these blocks, with one query for all values that the same runs
+    hold.
+    """
+    made = runs_within(index.runs_made(), within)
+    held_alike: dict[tuple[int, ...], tuple[list[int], list[_Shared]]] = {}
+    for each in shared:
+        telling, left = runs_for(made, each.value)
+        held_alike.setdefault(tuple(telling), (left, []))[1].append(each)
+    for runs, (left, alike) in held_alike.items():
+        entries = index.entries_in([each.value for each in alike], runs)
+        for each in alike:
+            each.add_runs(entries.get(each.value, ()), left, within)
 
 
 class _Shared:
@@ -115,21 +130,22 @@ class _Shared:
         self._seen = seen
         self._facet = facet
         self._name = value
-        self._value = index.value(facet, value)
+        self.value = index.value(facet, value)
         self.stored: Mapping[int, bytes] = {}
         self._outcomes = bytearray()
         self._tallying = Tallying(index)
         self._first = self._last = -1
         self.alone: list[int] = []
 
-    def add_runs(self, made: Mapping[int, int], within: range) -> None:
-        """Count the entries of made runs, and read the sets of other blocks.
+    def add_runs(
+        self, of_runs: Iterable[tuple[int, bytes]], left: Iterable[int], within: range
+    ) -> None:
+        """Count the entries of runs, and read the sets of the blocks of `left`, which no run holds.
 
         Blocks without payments are queried too: to find out which those are would take longer.
         """
-        runs, left = runs_for(made, self._value)
         common = list[int]()
-        for run, entries in self._index.entries_in(self._value, runs):
+        for run, entries in of_runs:
             if entries == COMMON:
                 common += (block for block in blocks_of(run) if block in within)
             else:
@@ -137,7 +153,7 @@ class _Shared:
         alone = self._add_totals(common)
         alone += (block for run in left for block in blocks_of(run) if block in within)
         if alone:
-            self.stored = self._index.stored_in(self._facet, self._value, alone)
+            self.stored = self._index.stored_in(self._facet, self.value, alone)
 
     def _add_entries(self, run: int, entries: array[int]) -> None:
         if self._seen is not None:
@@ -165,7 +181,7 @@ class _Shared:
         whole = [block for block in blocks if block << SHIFT >= self._begin]
         if self._seen is not None or not whole:
             return blocks
-        totals = self._index.totals_in(self._facet, self._value, whole)
+        totals = self._index.totals_in(self._facet, self.value, whole)
         inner = set(sorted(totals)[1:-1])
         for block in inner:
             self._tallying.add_counts(totals[block].counts)

@@ -32,6 +32,10 @@ first step."""
 _LOWEST = 19
 _LOW = 5
 """Beside one that wants all of a processor, and has the usual priority, this has a quarter of it."""
+_MOST_AT_ONCE = 2 * TAKEN_AT_ONCE
+"""More than the process that answers takes in at once: a page of the index is written once for all
+entries of a step that come to it, and payments wait for the disk to write it.
+"""
 _STANDARD_INPUT, _STANDARD_OUTPUT = 0, 1
 _MOST_STEPS = 4096
 
@@ -109,7 +113,7 @@ def main(source: JournalSource) -> None:
     run_collector_rarely()
     threading.Thread(target=_end_with_input, daemon=True).start()
     with closing(Follower(source)) as follower:
-        while follower.step() >= TAKEN_AT_ONCE:
+        while follower.step(_MOST_AT_ONCE) >= TAKEN_AT_ONCE:
             # Whoever waits may be gone, which standard input tells.
             with suppress(BrokenPipeError):
                 os.write(_STANDARD_OUTPUT, b".")

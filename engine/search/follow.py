@@ -116,9 +116,9 @@ class Follower:
         while self.step():
             pass
 
-    def step(self) -> int:
-        """Index one stretch. Returns the number of sequence numbers and amendments that it covered,
-        0 if there was nothing to do.
+    def step(self, at_once: int = TAKEN_AT_ONCE) -> int:
+        """Index one stretch of at most `at_once` sequence numbers. Returns the number of sequence
+        numbers and amendments that it covered, 0 if there was nothing to do.
         """
         if not self._is_behind():
             return 0
@@ -127,7 +127,7 @@ class Follower:
             if self._tail.lacks_amendments(followed.amendment):
                 index_file.empty_index(self._index, self._tail.last_amendment())
                 return TAKEN_AT_ONCE
-            last = min(self._tail.last_sequence(), followed.sequence + TAKEN_AT_ONCE)
+            last = min(self._tail.last_sequence(), followed.sequence + at_once)
             changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
                 try:

@@ -35,7 +35,14 @@ from tollkeeper.bench.background import repeating
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.large_index import append
 from tollkeeper.bench.load import LoadResult, load, pause_for
-from tollkeeper.bench.servers import Server, cpu_seconds, index_process, serving, tell_index
+from tollkeeper.bench.servers import (
+    Server,
+    bytes_written,
+    cpu_seconds,
+    index_process,
+    serving,
+    tell_index,
+)
 from tollkeeper.bench.tables import Cell, Target, show, show_targets
 from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal import reads, schema
@@ -87,7 +94,14 @@ def main() -> None:
     show(
         f"{options.rate} payments a second beside an index that lacked {lacked:,} entries at first and "
         f"{lacking:,} at last, {options.turns} turns of {options.seconds} s each",
-        ["the index", "payments a second", "p50 ms", "p99 ms", "ms of CPU a second"],
+        [
+            "the index",
+            "payments a second",
+            "p50 ms",
+            "p99 ms",
+            "ms of CPU a second",
+            "MB written a second",
+        ],
         [
             stopped.row("stopped"),
             following.row("catching up"),
@@ -123,24 +137,27 @@ def main() -> None:
 
 
 class Turns:
-    """Measurements of payments, and the share of a processor that the index's processes used, in
-    several turns.
+    """Measurements of payments, and what the index's processes used of a processor and wrote to disk,
+    in several turns.
     """
 
     def __init__(self) -> None:
         self.taken: list[LoadResult] = []
         self._cpu: list[float] = []
+        self._written: list[float] = []
 
     def take(self, server: Server, index: int, rate: int, seconds: float) -> None:
-        before, begun = cpu_seconds(index), perf_counter()
+        cpu, written, begun = cpu_seconds(index), bytes_written(index), perf_counter()
         self.taken.append(pay(server, rate, seconds))
-        self._cpu.append((cpu_seconds(index) - before) / (perf_counter() - begun))
+        took = perf_counter() - begun
+        self._cpu.append((cpu_seconds(index) - cpu) / took)
+        self._written.append((bytes_written(index) - written) / took)
 
     def row(self, name: str) -> list[Cell]:
         rate = median(each.rate for each in self.taken)
         times = [1] * len(self.taken)
         p50, p99 = (Latencies(self).percentile(part, times) for part in (0.5, 0.99))
-        return [name, rate, p50, p99, 1000 * median(self._cpu)]
+        return [name, rate, p50, p99, 1000 * median(self._cpu), median(self._written) / 1e6]
 
 
 def compare(turns: Turns, *others: Turns) -> tuple[float, float, float]:

@@ -110,6 +110,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS + sum(map(cpu_seconds, children(pid)))
 
 
+def bytes_written(pid: int) -> int:
+    """Return what a process, with its threads and children, has had written to disk."""
+    counted = Path(f"/proc/{pid}/io").read_text()
+    own = int(re.findall(r"^write_bytes: (\d+)$", counted, re.MULTILINE)[0])
+    return own + sum(map(bytes_written, children(pid)))
+
+
 def children(pid: int) -> list[int]:
     listed = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in listed for child in file.read_text().split()]

@@ -107,6 +107,22 @@ async def test_an_index_that_is_far_behind_is_brought_up_by_a_process_that_ends(
         assert count_matches(index, read_filter([("user", "u")], shop.now)) == 3
 
 
+async def test_a_step_takes_in_as_many_entries_as_it_is_told(shop: Shop) -> None:
+    for number in range(3):
+        await pay(shop, f"p-{number}", bare())
+    await shop.engine.journal.flush()
+    with closing(Follower(shop.engine.folder)) as follower:
+        taken = [follower.step(2)]
+        while taken[-1]:
+            taken.append(follower.step(2))
+    *whole, last, after = taken
+    assert set(whole) == {2}
+    assert last <= 2
+    assert after == 0
+    with open_index(shop.engine.folder, shop.account) as index:
+        assert count_matches(index, read_filter([("user", "u")], shop.now)) == 3
+
+
 class Ended(Exception):  # noqa: N818 - named for what happened
     """Ends the thread that follows, which goes on for ever elsewhere."""
 

@@ -33,6 +33,7 @@ from uvicorn.server import ServerState
 
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.logs import logging_to
+from tollkeeper.api.http.plain import answering
 from tollkeeper.api.http.serve import COLLECT_AT, configuration
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import Answer, Result
@@ -190,7 +191,7 @@ async def measure_ways(traffic: str, options: argparse.Namespace) -> dict[str, W
             service = service_of(engine, SETTINGS)
             app = public_app(service)
             ways = {
-                PLAIN: Way(configuration(app, SETTINGS, plain_payments(service))),
+                PLAIN: Way(configuration(app, SETTINGS, plain_payments(answering(service)))),
                 ORDINARY: Way(configuration(app, SETTINGS)),
                 TYPED: Way(typed_handler()),
             }

@@ -17,7 +17,7 @@ from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.observed import Find, described_path, observe_requests, routes_of, straight
-from tollkeeper.api.http.plain import PlainPayments
+from tollkeeper.api.http.plain import AnswerPlain, PlainPayments
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
@@ -69,9 +69,9 @@ def public_app(service: Service) -> ASGIApp:
     return with_console(app) if service.settings.console == "on" else app
 
 
-def plain_payments(service: Service) -> PlainPayments:
-    """Return what answers plain requests of the public interface without ASGI."""
-    return PlainPayments(service, _find_route(_public_routes(service)))
+def plain_payments(answer: AnswerPlain) -> PlainPayments:
+    """Return what has plain requests of the public interface answered without ASGI."""
+    return PlainPayments(_find_route(ROUTES), answer)
 
 
 def _public_routes(service: Service) -> tuple[HTTPRouteHandler, ...]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import ip_address
@@ -20,7 +20,7 @@ from typing import Any
 
 from litestar.types import HTTPScope, Receive, Send
 
-from tollkeeper.api.http.errors import unavailable
+from tollkeeper.api.http.errors import Problem, unavailable
 from tollkeeper.api.http.node_connection import SHARD, Broken, NodeConnection, connect_to_node
 from tollkeeper.api.http.operation import operation_of
 from tollkeeper.api.http.routes import ROUTES
@@ -101,11 +101,28 @@ class HeldBody:
             more = message["more_body"]
 
 
+def _too_much() -> Problem:
+    return unavailable("too many requests wait to be sent on")
+
+
 @dataclass(slots=True)
 class Hold:
     """Holds bodies before they are forwarded; `size` is the number of bytes over all requests."""
 
     size: int = 0
+
+    @contextmanager
+    def whole(self, body: bytes) -> Iterator[HeldBody]:
+        """Hold the body of a plain request, which is answered even if its client disconnects. Raises
+        as `body`.
+        """
+        self.size += len(body)
+        try:
+            if self.size > HELD_TOGETHER:
+                raise _too_much()
+            yield HeldBody(body, _nothing_more, is_whole=True)
+        finally:
+            self.size -= len(body)
 
     @asynccontextmanager
     async def body(self, receive: Receive) -> AsyncIterator[HeldBody | None]:
@@ -123,11 +140,15 @@ class Hold:
                 held += message["body"]
                 self.size += len(message["body"])
                 if self.size > HELD_TOGETHER:
-                    raise unavailable("too many requests wait to be sent on")
+                    raise _too_much()
                 more = message["more_body"]
             yield HeldBody(bytes(held), receive, is_whole=not more)
         finally:
             self.size -= len(held)
+
+
+async def _nothing_more() -> Any:
+    await asyncio.get_running_loop().create_future()
 
 
 class Forwarder:
@@ -153,7 +174,9 @@ class Forwarder:
         try:
             connection = node.take_idle(self._idle_s)
             if connection is None:
-                connection = await connect_to_node(address, self._context)
+                # As a task: its time limit needs one, and a plain request has none.
+                connecting = connect_to_node(address, self._context)
+                connection = await asyncio.create_task(connecting)
         except OSError:
             return Forwarded.NOT_DONE
         if node.is_former:
@@ -261,11 +284,16 @@ def may_repeat(scope: HTTPScope) -> bool:
 def of_its_client(scope: HTTPScope) -> HTTPScope:
     """Return a node's request with the client's address, for limits per address and log lines."""
     told = next((value for name, value in scope["headers"] if name == CLIENT), b"")
+    address = told_address(told)
+    return scope if address is None else {**scope, "client": (address, 0)}
+
+
+def told_address(told: bytes) -> str | None:
+    """Return the client's address that a node tells, None where that is no address."""
     try:
-        address = str(ip_address(told.decode("latin-1")))
+        return str(ip_address(told.decode("latin-1")))
     except ValueError:
-        return scope
-    return {**scope, "client": (address, 0)}
+        return None
 
 
 def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:

@@ -7,6 +7,7 @@ requests to the owner, and takes over if the owner ends or is silent for too lon
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 from time import monotonic
 
@@ -16,6 +17,7 @@ from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer, unavailable
 from tollkeeper.api.http.forward import (
+    CLIENT,
     NOT_OWNER,
     Forwarded,
     Forwarder,
@@ -23,9 +25,11 @@ from tollkeeper.api.http.forward import (
     Hold,
     may_repeat,
     of_its_client,
+    told_address,
 )
 from tollkeeper.api.http.joining import KEPT_FILES, give_kept
 from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.plain import AnswerPlain, PlainRequest, scope_of, sending
 from tollkeeper.api.http.prove_ownership import prove_ownership
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
@@ -45,18 +49,20 @@ class SharingNode:
         self._forwarder = forwarder
         self.engine: Engine | None = None
         self.app: ASGIApp | None = None
+        self._answer_plain: AnswerPlain | None = None
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._owner = ""
         self._owner_address = ""
         self._held = Hold()
 
-    def serve(self, engine: Engine, app: ASGIApp) -> None:
-        """Use this engine and its application from now on."""
+    def serve(self, engine: Engine, app: ASGIApp, answer_plain: AnswerPlain) -> None:
+        """Use this engine, its application, and what answers plain requests from now on."""
         if self.engine is not None:
             # Keep the former engine's address of the owner until this one learns a newer one.
             engine.forwards_to = self.engine.forwards_to
         self.engine, self.app = engine, prove_ownership(app, engine)
+        self._answer_plain = answer_plain
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for clients."""
@@ -64,7 +70,7 @@ class SharingNode:
         if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:
             await self.app(scope, receive, send)
         elif self.decides:
-            await self._answer(scope, receive, send)
+            await self._counted(self.app(scope, receive, send))
         else:
             await self._pass_on(scope, receive, send)
 
@@ -76,11 +82,32 @@ class SharingNode:
         elif self.decides and scope["path"].startswith(KEPT_FILES):
             await self._give_kept(scope, send)
         elif self.decides:
-            await self._answer(of_its_client(scope), receive, send)
+            await self._counted(self.app(of_its_client(scope), receive, send))
         else:
-            problem = unavailable("this node does not own the journal")
-            headers = [*problem.headers, (NOT_OWNER, b"1")]
-            await answer(send, Problem(problem.status, problem.violations, headers))
+            await answer(send, _not_owner())
+
+    async def plain(self, request: PlainRequest) -> None:
+        """Answer a plain request of a client."""
+        assert self._answer_plain is not None
+        if self.decides:
+            await self._counted(self._answer_plain(request))
+            return
+        scope, send = scope_of(request), sending(request)
+        try:
+            with self._held.whole(request.whole) as body:
+                await self._pass_body_on(scope, body, send)
+        except Problem as problem:
+            await answer(send, problem)
+
+    async def plain_from_nodes(self, request: PlainRequest) -> None:
+        """Answer a plain request that another node forwarded."""
+        assert self._answer_plain is not None
+        if self.decides:
+            told = request.plain.head.headers.get(CLIENT, b"")
+            request.peer = told_address(told) or request.peer
+            await self._counted(self._answer_plain(request))
+        else:
+            await answer(sending(request), _not_owner())
 
     def learn(self, owner: str, address: str | None) -> None:
         """Record who owns the journal, and that node's address; None if it is this node or nobody."""
@@ -100,11 +127,10 @@ class SharingNode:
                 async with asyncio.timeout(seconds):
                     await self._idle.wait()
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self.app is not None
+    async def _counted(self, answering: Awaitable[None]) -> None:
         self._in_flight += 1
         try:
-            await self.app(scope, receive, send)
+            await answering
         finally:
             self._in_flight -= 1
             if not self._in_flight:
@@ -141,7 +167,13 @@ class SharingNode:
             if monotonic() > deadline or not (address is None or body.is_whole):
                 raise unavailable("no node owns the journal at the moment")
             await asyncio.sleep(_PAUSE_S)
-        await self._answer(scope, body.receive, send)
+        assert self.app is not None
+        await self._counted(self.app(scope, body.receive, send))
+
+
+def _not_owner() -> Problem:
+    problem = unavailable("this node does not own the journal")
+    return Problem(problem.status, problem.violations, [*problem.headers, (NOT_OWNER, b"1")])
 
 
 def _unknown() -> Problem:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from time import perf_counter
-from typing import Any, Final, NamedTuple, Protocol
+from time import monotonic, perf_counter
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from urllib.parse import unquote
 
+from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
+from litestar.types import HTTPScope, Message, Send
 from structlog import get_logger
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
@@ -36,8 +39,10 @@ from tollkeeper.api.http.observed import (
 )
 from tollkeeper.api.http.payments import create_payment, update_payment
 from tollkeeper.api.http.request import Exchange, Head, RequestState, Service
+from tollkeeper.engine.journal.contract import JournalError
 
-HeaderLines = Sequence[tuple[bytes, bytes]]
+HeaderLines: TypeAlias = Sequence[tuple[bytes, bytes]]
+AnswerPlain: TypeAlias = Callable[["PlainRequest"], Coroutine[Any, Any, None]]
 
 _CREATE: Final = b"/v1/payments"
 _update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
@@ -51,7 +56,8 @@ CLOSE: Final = (b"connection", b"close")
 
 
 class PlainHead(NamedTuple):
-    """The head of a request that may be plain: its handler, and the raw id in its path.
+    """The head of a request that may be plain: its handler, the raw id in its path, and the headers
+    as `sent`.
 
     A client repeats the same head except for the length of the body. To recognise it, `before` are
     its bytes up to that number, `after` those from behind it on.
@@ -60,6 +66,7 @@ class PlainHead(NamedTuple):
     handler: HTTPRouteHandler
     ids: tuple[str, ...]
     head: Head
+    sent: HeaderLines
     before: bytes = b""
     after: bytes = b""
 
@@ -86,12 +93,13 @@ class PlainConnection(Protocol):
 
 
 class PlainPayments:
-    """Finds and answers the plain requests of one service; `route_of` finds routes of paths."""
+    """Finds the plain requests of a listener, and has them answered by `answer`; `route_of` finds
+    routes of paths.
+    """
 
-    def __init__(self, service: Service, route_of: Find) -> None:
-        self.service = service
+    def __init__(self, route_of: Find, answer: AnswerPlain) -> None:
         self._route_of = route_of
-        self.log = request_log()
+        self.answer = answer
 
     def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
         """Return the head of a request if it may be plain, else None."""
@@ -114,7 +122,7 @@ class PlainPayments:
             check_head(head)
         except Problem:
             return None
-        return PlainHead(handler, ids, head)
+        return PlainHead(handler, ids, head, sent)
 
 
 def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
@@ -136,8 +144,39 @@ def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
     )
 
 
+def answering(service: Service) -> AnswerPlain:
+    """Return what answers plain requests by one service."""
+    log, prove = request_log(), service.engine.journal.prove
+
+    async def answer(request: PlainRequest) -> None:
+        started, begun = perf_counter(), monotonic()
+        handler, ids, head, *_ = request.plain
+        known = request.known = begin(service, head)
+        headers: HeaderLines = ()
+        try:
+            if wait := let_in(known, handler):
+                await await_turn(known, handler, wait)
+            status, body = handler.status_code, await handler.fn(request, *ids)
+        except Exception as error:
+            status, headers, body = _told(problem_of(error, known, log))
+        try:
+            # Other nodes may own the journal by now, see `prove_ownership.py`.
+            await prove(begun)
+        except JournalError as error:
+            status, headers, body = _told(problem_of(error, known, log))
+        of_body = ((b"content-type", JSON), (_LENGTH, b"%d" % len(body)))
+        request.send(status, [*of_body, *headers, *headers_beside(known)], body)
+        note(known, int(status), started, request.peer, log)
+
+    return answer
+
+
+def _told(problem: Problem) -> tuple[int, HeaderLines, bytes]:
+    return problem.status, problem.headers, error_body(problem.violations)
+
+
 class PlainRequest(Exchange):
-    """A complete request, and its answer.
+    """A complete request, and its answer; `peer` is the client's address.
 
     The connection uses it in place of uvicorn's request cycle, the server in place of a task. It
     runs until it has to wait, usually for the journal, and continues in that future's callback.
@@ -145,7 +184,7 @@ class PlainRequest(Exchange):
 
     __slots__ = (
         "_connection", "_payments", "_steps", "_waits_for",
-        "disconnected", "keep_alive", "known", "plain", "response_complete", "whole",
+        "disconnected", "keep_alive", "known", "peer", "plain", "response_complete", "whole",
     )  # fmt: skip
 
     known: RequestState
@@ -159,12 +198,12 @@ class PlainRequest(Exchange):
         body: bytes,
         connection: PlainConnection,
     ) -> None:
-        self.known = begin(payments.service, plain.head)
         self.keep_alive = True
         self.disconnected = self.response_complete = False
         self._payments = payments
         self.plain = plain
         self.whole = body
+        self.peer = connection.client[0] if connection.client else None
         self._connection = connection
         self._waits_for: asyncio.Future[Any] | None = None
 
@@ -178,7 +217,7 @@ class PlainRequest(Exchange):
 
     def start(self) -> None:
         """Answer the request."""
-        self._steps = self._answer()
+        self._steps = self._payments.answer(self)
         self._connection.server_state.tasks.add(self)  # type: ignore[arg-type]
         self._step()
 
@@ -211,31 +250,11 @@ class PlainRequest(Exchange):
         self._waits_for = waits_for
         waits_for.add_done_callback(self._step)
 
-    async def _answer(self) -> None:
-        started, known, log = perf_counter(), self.known, self._payments.log
-        handler, ids, *_ = self.plain
-        headers: HeaderLines = ()
-        try:
-            if wait := let_in(known, handler):
-                await await_turn(known, handler, wait)
-            status, body = handler.status_code, await handler.fn(self, *ids)
-        except Exception as error:
-            problem = problem_of(error, known, log)
-            status, headers, body = problem.status, problem.headers, error_body(problem.violations)
-        self._send(status, headers, body)
-        client = self._connection.client
-        note(known, int(status), started, client[0] if client else None, log)
-
-    def _send(self, status: int, headers: HeaderLines, body: bytes) -> None:
+    def send(self, status: int, headers: HeaderLines, body: bytes) -> None:
+        """Send the answer."""
         if self.disconnected:
             return
-        said = [
-            *self._connection.server_state.default_headers,
-            (b"content-type", JSON),
-            (_LENGTH, b"%d" % len(body)),
-            *headers,
-            *headers_beside(self.known),
-        ]
+        said = [*self._connection.server_state.default_headers, *headers]
         if CLOSE in said:
             self.keep_alive = False
         elif not self.keep_alive:
@@ -248,6 +267,49 @@ class PlainRequest(Exchange):
         if not self.keep_alive:
             transport.close()
         self._connection.on_response_complete()
+
+
+def scope_of(request: PlainRequest) -> HTTPScope:
+    """Return a plain request for an ASGI application."""
+    head, body = request.plain.head, request.whole
+    headers = [each for each in request.plain.sent if each[0] != _LENGTH]
+    path = head.path.encode("ascii")
+    scope: Any = {
+        "type": ScopeType.HTTP,
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": head.version,
+        "scheme": "http",
+        "server": None,
+        "client": None if request.peer is None else (request.peer, 0),
+        "root_path": "",
+        "method": head.method,
+        "path": unquote(head.path),
+        "raw_path": path,
+        "query_string": head.query,
+        "headers": [*headers, (_LENGTH, b"%d" % len(body))],
+        "state": {},
+    }
+    found: HTTPScope = scope
+    return found
+
+
+def sending(request: PlainRequest) -> Send:
+    """Return what takes an ASGI application's answer, and sends it once it is complete."""
+    status, headers, parts = 0, list[tuple[bytes, bytes]](), list[bytes]()
+
+    async def send(message: Message) -> None:
+        nonlocal status, headers
+        if message["type"] == "http.response.start":
+            status, headers = message["status"], [*message["headers"]]
+        elif message["type"] == "http.response.body":
+            parts.append(message["body"])
+            if not message["more_body"]:
+                body = b"".join(parts)
+                if all(name != _LENGTH for name, _ in headers):
+                    headers.append((_LENGTH, b"%d" % len(body)))
+                request.send(status, headers, body)
+
+    return send
 
 
 def whole_answer(status: int, headers: HeaderLines, body: bytes) -> bytes:

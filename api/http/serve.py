@@ -25,7 +25,7 @@ from tollkeeper.api.http.connection import Connection, Heads
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
-from tollkeeper.api.http.plain import PlainPayments
+from tollkeeper.api.http.plain import PlainPayments, answering
 from tollkeeper.api.http.settings import Settings, StartError
 from tollkeeper.api.http.threads import YieldingThreads
 from tollkeeper.engine.console_address import keep_console_address
@@ -108,7 +108,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
             service = service_of(engine, settings, search, jobs, figures, openid)
             app = public_app(service)
             # Telemetry observes requests from outside the application.
-            payments = plain_payments(service) if settings.telemetry is None else None
+            payments = plain_payments(answering(service)) if settings.telemetry is None else None
             async with telemetry_of(engine, settings, figures) as wrapped:
                 server = Server(configuration(wrapped(app), settings, payments))
                 stop_by_signals(server, search)

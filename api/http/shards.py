@@ -6,7 +6,8 @@ everywhere at once. Only the start of an OpenID sign-in names the account itself
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import msgspec
 from litestar.enums import ScopeType
@@ -18,6 +19,7 @@ from tollkeeper.api.http.errors import Problem, answer
 from tollkeeper.api.http.forward import Hold
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.node_connection import SHARD
+from tollkeeper.api.http.plain import PlainRequest
 from tollkeeper.engine.registry.keys import shard_named
 
 _BY_BODY = frozenset((b"/v1/sessions", b"/v1/sign-ins"))
@@ -58,14 +60,26 @@ class Shards:
         elif scope["method"] == "POST" and scope["raw_path"] in _BY_BODY:
             await self._by_body(scope, receive, send)
         else:
-            await self._node(shard_named(_presented(scope))).public(scope, receive, send)
+            told = next(
+                (value for name, value in scope["headers"] if name == b"authorization"), b""
+            )
+            await self._of_key(told).public(scope, receive, send)
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for other nodes."""
         told = b""
         if scope["type"] == ScopeType.HTTP:
             told = next((value for name, value in scope["headers"] if name == SHARD), told)
-        await self._named.get(told, self._nodes[0]).from_nodes(scope, receive, send)
+        await self._told(told).from_nodes(scope, receive, send)
+
+    def plain(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
+        """Answer a plain request of a client."""
+        told = request.plain.head.headers.get(b"authorization", b"")
+        return self._of_key(told).plain(request)
+
+    def plain_from_nodes(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
+        """Answer a plain request of another node."""
+        return self._told(request.plain.head.headers.get(SHARD, b"")).plain_from_nodes(request)
 
     async def _by_body(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
@@ -95,15 +109,16 @@ class Shards:
                 return number
         return 1
 
+    def _of_key(self, authorization: bytes) -> SharingNode:
+        scheme, secret = authorization[: len(_SCHEME)], authorization[len(_SCHEME) :]
+        named = secret.strip().decode("latin-1") if scheme.lower() == _SCHEME else ""
+        return self._node(shard_named(named))
+
+    def _told(self, number: bytes) -> SharingNode:
+        return self._named.get(number, self._nodes[0])
+
     def _node(self, number: int) -> SharingNode:
         """Return a shard by number. A number without one goes to the first shard, which refuses
         the request.
         """
         return self._numbered.get(number, self._nodes[0])
-
-
-def _presented(scope: HTTPScope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME:
-            return value[len(_SCHEME) :].strip().decode("latin-1")
-    return ""

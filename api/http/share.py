@@ -15,11 +15,12 @@ from time import monotonic
 from litestar.types import ASGIApp
 from structlog import get_logger
 
-from tollkeeper.api.http.app import create_admin_app, create_app
+from tollkeeper.api.http.app import create_admin_app, public_app, service_of
 from tollkeeper.api.http.forward import node_context
 from tollkeeper.api.http.joining import take_kept
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.plain import answering
 from tollkeeper.api.http.serve import (
     own_journal,
     settle_memory,
@@ -185,8 +186,9 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
         keep_lateness(engine.folder, engine.windows.late)
         following = await begin_to_follow(engine, journal)
         wrapped = await stack.enter_async_context(telemetry_of(engine, settings, serving.figures))
-        service = (settings, shard.search, serving.jobs, serving.figures, serving.openid)
-        node.serve(engine, wrapped(create_app(engine, *service)))
+        shared = (settings, shard.search, serving.jobs, serving.figures, serving.openid)
+        service = service_of(engine, *shared)
+        node.serve(engine, wrapped(public_app(service)), answering(service))
         if journal.shard.number == 1:
             serving.admin = create_admin_app(engine, settings, serving.figures)
         watching = asyncio.create_task(_watch(shard, following))

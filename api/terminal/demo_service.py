@@ -20,6 +20,7 @@ import uvloop
 
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.logs import logging_to
+from tollkeeper.api.http.plain import answering
 from tollkeeper.api.http.serve import (
     Server,
     configuration,
@@ -132,7 +133,9 @@ async def _serve(
     async with run_search_process(engine.source) as search, open_jobs() as jobs:
         engine.run_in_worker = jobs.run_in_worker
         service = service_of(engine, settings, search, jobs)
-        server = Server(configuration(public_app(service), settings, plain_payments(service)))
+        server = Server(
+            configuration(public_app(service), settings, plain_payments(answering(service)))
+        )
         stop_by_signals(server, search)
         async with run_background(engine, unwatched, server):
             await engine.ready.wait()

@@ -18,6 +18,7 @@ import pytest
 
 import tollkeeper
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
+from tollkeeper.api.http.plain import answering
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.tests.api.http.service import HURRIED, Service, open_service, payment
 
@@ -157,7 +158,7 @@ async def test_a_plain_payment_walks_through_the_files_that_the_architecture_tel
     with walked() as walk:
         async with shop(tmp_path / "data") as service:
             shared = service_of(service.engine, HURRIED, jobs=service.jobs)
-            config = configuration(public_app(shared), HURRIED, plain_payments(shared))
+            config = configuration(public_app(shared), HURRIED, plain_payments(answering(shared)))
             config.lifespan = "off"
             server = Server(config)
             with create_server(("127.0.0.1", 0)) as bound:

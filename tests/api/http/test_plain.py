@@ -18,12 +18,18 @@ import pytest
 import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from litestar.types import ASGIApp
 from structlog.testing import capture_logs
 
 from tollkeeper.api.http import payments
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
+from tollkeeper.api.http.forward import Forwarder
+from tollkeeper.api.http.metrics import Figures
+from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.plain import AnswerPlain, PlainPayments, answering
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.shards import Shards
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey, SuspendAccount
 from tollkeeper.engine.publish.verbs import Verb
 from tollkeeper.tests.api.http.service import Service, open_service, payment
@@ -35,6 +41,7 @@ RULE = """rule checkout
   condition many when count(payments by user.id over 1h) > 3 then challenge
   condition odd when cards > 9 or amount > 1000 then deny
 """
+ALONE, OWNER, OTHER = "a service alone", "the owner", "another node"
 LEFT = {b"date", b"ratelimit-remaining", b"ratelimit-reset"}
 """Headers whose values are those of a moment."""
 
@@ -78,9 +85,9 @@ class Sent:
 
 
 @contextmanager
-def both_ways(folder: Path) -> Iterator[tuple[Way, Way]]:
+def both_ways(folder: Path, place: str) -> Iterator[tuple[Way, Way]]:
     """The same service twice, each on a folder of its own: one that knows plain requests, one that
-    does not."""
+    does not. `place` is where requests come to: a service alone, or a node of two."""
     begun: list[tuple[Way, Way]] = []
     ready, loop_of = threading.Event(), []
 
@@ -88,8 +95,9 @@ def both_ways(folder: Path) -> Iterator[tuple[Way, Way]]:
         ended = asyncio.Event()
         loop_of.append((asyncio.get_running_loop(), ended))
         async with AsyncExitStack() as stack:
-            plain = await _serve(stack, folder / "plain", is_plain=True)
-            begun.append((plain, await _serve(stack, folder / "ordinary", is_plain=False)))
+            plain = await _serve(stack, folder / "plain", place, is_plain=True)
+            ordinary = await _serve(stack, folder / "ordinary", place, is_plain=False)
+            begun.append((plain, ordinary))
             ready.set()
             await ended.wait()
 
@@ -111,21 +119,45 @@ def both_ways(folder: Path) -> Iterator[tuple[Way, Way]]:
         thread.join()
 
 
-async def _serve(stack: AsyncExitStack, folder: Path, *, is_plain: bool) -> Way:
+async def _serve(stack: AsyncExitStack, folder: Path, place: str, *, is_plain: bool) -> Way:
     service = await stack.enter_async_context(open_service(folder))
     made = await service.client.post("/v1/rules/checkout/versions?publish=true", content=RULE)
     assert made.status_code == 201, made.text
-    keys = await _keys(service)
+    way = Way(0, await _keys(service))
     shared = service_of(service.engine, LIMITS, jobs=service.jobs)
-    way = Way(0, keys)
-    payments = plain_payments(shared) if is_plain else None
-    if payments is not None:
+
+    async def listen(app: ASGIApp, payments: PlainPayments) -> int:
+        return await _listen(stack, app, payments if is_plain else None)
+
+    def noted(answer: AnswerPlain) -> PlainPayments:
+        payments = plain_payments(answer)
         payments.find = _noting(payments.find, way.plain)  # type: ignore[method-assign]
-    config = configuration(public_app(shared), LIMITS, payments)
+        return payments
+
+    app, answer = public_app(shared), answering(shared)
+    if place == ALONE:
+        way.port = await listen(app, noted(answer))
+        return way
+    owner, other = (SharingNode(Forwarder(None, 30), Figures()) for _ in range(2))
+    for node in (owner, other):
+        node.serve(service.engine, app, answer)
+    owner.decides = True
+    shards = Shards([owner])
+    if place == OWNER:
+        way.port = await listen(shards.public, noted(shards.plain))
+        return way
+    between = await listen(shards.from_nodes, plain_payments(shards.plain_from_nodes))
+    other.learn("owner", f"http://127.0.0.1:{between}")
+    passing_on = Shards([other])
+    way.port = await listen(passing_on.public, noted(passing_on.plain))
+    return way
+
+
+async def _listen(stack: AsyncExitStack, app: ASGIApp, payments: PlainPayments | None) -> int:
+    config = configuration(app, LIMITS, payments)
     config.lifespan = "off"
     server = Server(config)
     bound = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-    way.port = bound.getsockname()[1]
     serving = asyncio.create_task(server.serve(sockets=[bound]))
 
     async def stop() -> None:
@@ -135,7 +167,7 @@ async def _serve(stack: AsyncExitStack, folder: Path, *, is_plain: bool) -> Way:
     stack.push_async_callback(stop)
     while not server.started:
         await asyncio.sleep(0.01)
-    return way
+    return int(bound.getsockname()[1])
 
 
 def _noting(find: Callable[..., Any], found: list[str]) -> Callable[..., Any]:
@@ -172,9 +204,11 @@ async def _keys(service: Service) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Way, Way]]:
-    with both_ways(tmp_path_factory.mktemp("ways")) as both:
+@pytest.fixture(scope="module", params=[ALONE, OWNER, OTHER])
+def ways(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[Way, Way]]:
+    with both_ways(tmp_path_factory.mktemp("ways"), request.param) as both:
         yield both
 
 
@@ -452,6 +486,7 @@ def test_a_body_that_comes_behind_its_head_is_answered_however_late(
         assert head.startswith(b"HTTP/1.1 201")
 
 
+@pytest.mark.parametrize("ways", [ALONE, OWNER], indirect=True, scope="module")
 def test_a_wrong_key_is_refused_before_the_body_is_there(ways: tuple[Way, Way]) -> None:
     for way in ways:
         whole = usual(json.dumps(payment()).encode(), key="wrong").encoded(way.keys)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,41 @@ async def _nothing_more() -> Any:
     await asyncio.get_running_loop().create_future()
 
 
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request to forward: `headers` are those that were sent, but for the body's length, `client`
+    is the address of whoever sent it.
+    """
+
+    method: str
+    target: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    client: str | None
+    body: HeldBody
+
+    def may_repeat(self) -> bool:
+        """Whether the request may be executed twice without further effect."""
+        if not self.body.is_whole:
+            return False
+        if self.method in _SAFE:
+            return True
+        has_key = any(name == b"idempotency-key" for name, _ in self.headers)
+        path, _, _ = self.target.decode("latin-1").partition("?")
+        return has_key and (self.method, path) in _REPEATABLE
+
+
+def outgoing(scope: HTTPScope, body: HeldBody) -> Outgoing:
+    """Return a request to an ASGI application as it is forwarded."""
+    query = scope["query_string"]
+    return Outgoing(
+        scope["method"],
+        scope["raw_path"] + (b"?" + query if query else b""),
+        tuple(each for each in scope["headers"] if each[0] != _LENGTH),
+        scope["client"][0] if scope["client"] else None,
+        body,
+    )
+
+
 class Forwarder:
     """Connections to the other nodes, for requests to the owner of one shard; `certificates` is a
     folder with the nodes' certificates (`node_context`). The peer closes a connection after
@@ -164,9 +200,7 @@ class Forwarder:
         self._idle_s = idle_s / 2
         self._nodes: defaultdict[str, KnownNode] = defaultdict(KnownNode)
 
-    async def forward(
-        self, address: str, scope: HTTPScope, body: HeldBody, send: Send
-    ) -> Forwarded:
+    async def forward(self, address: str, request: Outgoing, send: Send) -> Forwarded:
         """Forward a request to the node at `address`. Raises `Broken` if an answer is cut off after
         it began.
         """
@@ -184,8 +218,8 @@ class Forwarder:
             return Forwarded.NOT_DONE
         node.asked.add(connection)
         try:
-            head = _head(scope, body, self._shard)
-            return await _exchange(connection, scope, head, body, send)
+            head = _head(request, self._shard)
+            return await _exchange(connection, request, head, send)
         finally:
             node.asked.discard(connection)
             if connection.is_reusable and not node.is_former:
@@ -239,10 +273,10 @@ class KnownNode:
 
 
 async def _exchange(
-    connection: NodeConnection, scope: HTTPScope, head: bytes, body: HeldBody, send: Send
+    connection: NodeConnection, request: Outgoing, head: bytes, send: Send
 ) -> Forwarded:
     try:
-        await connection.ask(scope["method"], head, body.content())
+        await connection.ask(request.method, head, request.body.content())
         if any(name.lower() == NOT_OWNER for name, _ in connection.headers):
             while await connection.part():
                 pass
@@ -255,7 +289,7 @@ async def _exchange(
         part = await connection.part()
         await send({"type": "http.response.body", "body": part, "more_body": False})
         return Forwarded.ANSWERED
-    leaving = asyncio.create_task(_end_with(body, connection))
+    leaving = asyncio.create_task(_end_with(request.body, connection))
     try:
         while part := await connection.part():
             await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -273,14 +307,6 @@ async def _end_with(body: HeldBody, connection: NodeConnection) -> None:
     connection.abort()
 
 
-def may_repeat(scope: HTTPScope) -> bool:
-    """Whether the request may be executed twice without further effect."""
-    if scope["method"] in _SAFE:
-        return True
-    has_key = any(name == b"idempotency-key" for name, _ in scope["headers"])
-    return has_key and (scope["method"], scope["raw_path"].decode("latin-1")) in _REPEATABLE
-
-
 def of_its_client(scope: HTTPScope) -> HTTPScope:
     """Return a node's request with the client's address, for limits per address and log lines."""
     told = next((value for name, value in scope["headers"] if name == CLIENT), b"")
@@ -288,6 +314,7 @@ def of_its_client(scope: HTTPScope) -> HTTPScope:
     return scope if address is None else {**scope, "client": (address, 0)}
 
 
+@lru_cache(maxsize=1024)
 def told_address(told: bytes) -> str | None:
     """Return the client's address that a node tells, None where that is no address."""
     try:
@@ -307,31 +334,29 @@ def node_context(certificates: Path, *, server: bool = False) -> ssl.SSLContext:
     return context
 
 
-def _head(scope: HTTPScope, body: HeldBody, shard: bytes) -> bytes:
+def _head(request: Outgoing, shard: bytes) -> bytes:
     """Return a request's head, for the same target at another node."""
-    query = scope["query_string"]
-    target = scope["raw_path"] + (b"?" + query if query else b"")
+    body, length = request.body, b""
+    if not body.is_whole:
+        length = b"transfer-encoding: chunked\r\n"
+    elif body.held or request.method not in _SAFE:
+        length = b"content-length: %d\r\n" % len(body.held)
+    lines = _header_lines(request.headers, request.client, shard)
     # HTTP/1.1 whatever the client speaks: nodes keep connections open and use chunks.
-    line = b"%b %b HTTP/1.1\r\n" % (scope["method"].encode(), target)
-    # The parser accepts no header that could end its line.
-    return b"".join(
-        (line, *(b"%b: %b\r\n" % each for each in _headers(scope, body, shard)), b"\r\n")
-    )
+    return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (request.method.encode(), request.target, lines, length)
 
 
-def _headers(scope: HTTPScope, body: HeldBody, shard: bytes) -> list[tuple[bytes, bytes]]:
-    left_out = (_LENGTH, CLIENT, SHARD)
-    headers = [each for each in _without_connection(scope["headers"]) if each[0] not in left_out]
+@lru_cache(maxsize=256)
+def _header_lines(sent: tuple[tuple[bytes, bytes], ...], client: str | None, shard: bytes) -> bytes:
+    """Return the lines of the headers that are forwarded; a client repeats the same ones."""
+    headers = [each for each in _without_connection(sent) if each[0] not in (CLIENT, SHARD)]
     headers.append((SHARD, shard))
-    if client := scope["client"]:
-        headers.append((CLIENT, client[0].encode()))
+    if client is not None:
+        headers.append((CLIENT, client.encode()))
     if all(name != b"host" for name, _ in headers):
         headers.append((b"host", b"tollkeeper"))
-    if not body.is_whole:
-        headers.append((b"transfer-encoding", b"chunked"))
-    elif body.held or scope["method"] not in _SAFE:
-        headers.append((_LENGTH, str(len(body.held)).encode()))
-    return headers
+    # The parser accepts no header that could end its line.
+    return b"".join(b"%b: %b\r\n" % each for each in headers)
 
 
 def _without_connection(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -21,15 +21,15 @@ from tollkeeper.api.http.forward import (
     NOT_OWNER,
     Forwarded,
     Forwarder,
-    HeldBody,
     Hold,
-    may_repeat,
+    Outgoing,
     of_its_client,
+    outgoing,
     told_address,
 )
 from tollkeeper.api.http.joining import KEPT_FILES, give_kept
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.plain import AnswerPlain, PlainRequest, scope_of, sending
+from tollkeeper.api.http.plain import AnswerPlain, PlainRequest, sending
 from tollkeeper.api.http.prove_ownership import prove_ownership
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
@@ -89,15 +89,9 @@ class SharingNode:
     async def plain(self, request: PlainRequest) -> None:
         """Answer a plain request of a client."""
         assert self._answer_plain is not None
-        if self.decides:
-            await self._counted(self._answer_plain(request))
+        if not self.decides and await self._pass_plain_on(request):
             return
-        scope, send = scope_of(request), sending(request)
-        try:
-            with self._held.whole(request.whole) as body:
-                await self._pass_body_on(scope, body, send)
-        except Problem as problem:
-            await answer(send, problem)
+        await self._counted(self._answer_plain(request))
 
     async def plain_from_nodes(self, request: PlainRequest) -> None:
         """Answer a plain request that another node forwarded."""
@@ -146,29 +140,41 @@ class SharingNode:
     async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
             async with self._held.body(receive) as body:
-                if body is not None:
-                    await self._pass_body_on(scope, body, send)
+                if body is not None and not await self._forward(outgoing(scope, body), send):
+                    assert self.app is not None
+                    await self._counted(self.app(scope, body.receive, send))
         except Problem as problem:
             await answer(send, problem)
 
-    async def _pass_body_on(self, scope: HTTPScope, body: HeldBody, send: Send) -> None:
-        deadline = monotonic() + _PATIENCE_S
+    async def _pass_plain_on(self, request: PlainRequest) -> bool:
+        head, send = request.plain.head, sending(request)
+        target, sent = head.path.encode(), request.plain.sent
+        try:
+            with self._held.whole(request.whole) as body:
+                going = Outgoing(head.method, target, sent, request.peer, body)
+                return await self._forward(going, send)
+        except Problem as problem:
+            await answer(send, problem)
+            return True
+
+    async def _forward(self, request: Outgoing, send: Send) -> bool:
+        """Have the owner answer; return False if that is this node by now. Raises `Problem`."""
+        deadline, is_whole = monotonic() + _PATIENCE_S, request.body.is_whole
         while not self.decides:
             assert self.engine is not None
             address = self.engine.forwards_to
             outcome = Forwarded.NOT_DONE
             if address is not None:
-                outcome = await self._forwarder.forward(address, scope, body, send)
+                outcome = await self._forwarder.forward(address, request, send)
             if outcome is Forwarded.ANSWERED:
                 self._figures.forwarded += 1
-                return
-            if outcome is Forwarded.UNKNOWN and not (may_repeat(scope) and body.is_whole):
+                return True
+            if outcome is Forwarded.UNKNOWN and not request.may_repeat():
                 raise _unknown()
-            if monotonic() > deadline or not (address is None or body.is_whole):
+            if monotonic() > deadline or not (address is None or is_whole):
                 raise unavailable("no node owns the journal at the moment")
             await asyncio.sleep(_PAUSE_S)
-        assert self.app is not None
-        await self._counted(self.app(scope, body.receive, send))
+        return False
 
 
 def _not_owner() -> Problem:

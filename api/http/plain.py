@@ -15,11 +15,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
-from urllib.parse import unquote
 
-from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
-from litestar.types import HTTPScope, Message, Send
+from litestar.types import Message, Send
 from structlog import get_logger
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
@@ -57,7 +55,7 @@ CLOSE: Final = (b"connection", b"close")
 
 class PlainHead(NamedTuple):
     """The head of a request that may be plain: its handler, the raw id in its path, and the headers
-    as `sent`.
+    as `sent`, but for the length.
 
     A client repeats the same head except for the length of the body. To recognise it, `before` are
     its bytes up to that number, `after` those from behind it on.
@@ -66,7 +64,7 @@ class PlainHead(NamedTuple):
     handler: HTTPRouteHandler
     ids: tuple[str, ...]
     head: Head
-    sent: HeaderLines
+    sent: tuple[tuple[bytes, bytes], ...]
     before: bytes = b""
     after: bytes = b""
 
@@ -122,7 +120,8 @@ class PlainPayments:
             check_head(head)
         except Problem:
             return None
-        return PlainHead(handler, ids, head, sent)
+        lasting = tuple(each for each in sent if each[0] != _LENGTH)
+        return PlainHead(handler, ids, head, lasting)
 
 
 def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
@@ -267,30 +266,6 @@ class PlainRequest(Exchange):
         if not self.keep_alive:
             transport.close()
         self._connection.on_response_complete()
-
-
-def scope_of(request: PlainRequest) -> HTTPScope:
-    """Return a plain request for an ASGI application."""
-    head, body = request.plain.head, request.whole
-    headers = [each for each in request.plain.sent if each[0] != _LENGTH]
-    path = head.path.encode("ascii")
-    scope: Any = {
-        "type": ScopeType.HTTP,
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": head.version,
-        "scheme": "http",
-        "server": None,
-        "client": None if request.peer is None else (request.peer, 0),
-        "root_path": "",
-        "method": head.method,
-        "path": unquote(head.path),
-        "raw_path": path,
-        "query_string": head.query,
-        "headers": [*headers, (_LENGTH, b"%d" % len(body))],
-        "state": {},
-    }
-    found: HTTPScope = scope
-    return found
 
 
 def sending(request: PlainRequest) -> Send:

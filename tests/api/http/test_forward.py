@@ -26,9 +26,9 @@ from tollkeeper.api.http.forward import (
     Forwarder,
     HeldBody,
     Hold,
-    may_repeat,
     node_context,
     of_its_client,
+    outgoing,
 )
 from tollkeeper.api.http.node_connection import Broken
 
@@ -120,7 +120,7 @@ async def sent_on(
         assert body is not None
         with_body = scope("POST", path, (b"content-length", b"2"), *headers, **asked)
         node = f"{scheme}://{address}"
-        sending = asyncio.create_task(forwarder.forward(node, with_body, body, send))
+        sending = asyncio.create_task(forwarder.forward(node, outgoing(with_body, body), send))
         if ceased is not None:
             await ceased.wait()
             forwarder.leave(node)
@@ -199,7 +199,7 @@ async def test_an_answer_that_has_begun_holds_nothing_for_ever(
 
     async with endless(gone) as address, forwarding() as forwarder:
         body = HeldBody(b"", leave, is_whole=True)
-        asking = forwarder.forward(address, scope("GET"), body, send)
+        asking = forwarder.forward(address, outgoing(scope("GET"), body), send)
         if what == "the client leaves":
             assert await asking is Forwarded.ANSWERED
         else:
@@ -286,7 +286,8 @@ async def passed_back(
 
     first, *rest = parts
     body = HeldBody(first, receive, is_whole=not rest)
-    assert await forwarder.forward(address, scope(method), body, send) is Forwarded.ANSWERED
+    going = outgoing(scope(method), body)
+    assert await forwarder.forward(address, going, send) is Forwarded.ANSWERED
     return b"".join(got)
 
 
@@ -414,7 +415,17 @@ async def test_bodies_that_wait_to_be_sent_on_are_bounded_together(
 
 def test_only_what_does_nothing_more_when_it_is_done_twice_is_sent_twice() -> None:
     key = (b"idempotency-key", b"k")
-    assert may_repeat(scope("GET"))
-    assert may_repeat(scope("POST", "/v1/payments", key))
-    assert not may_repeat(scope("POST", "/v1/payments"))
-    assert not may_repeat(scope("PATCH", "/v1/payments/p", key))
+
+    def may_repeat(*asked: Any, is_whole: bool = True) -> bool:
+        body = HeldBody(b"{}", _unread, is_whole=is_whole)
+        return outgoing(scope(*asked), body).may_repeat()
+
+    assert may_repeat("GET")
+    assert may_repeat("POST", "/v1/payments", key)
+    assert not may_repeat("POST", "/v1/payments", key, is_whole=False)
+    assert not may_repeat("POST", "/v1/payments")
+    assert not may_repeat("PATCH", "/v1/payments/p", key)
+
+
+async def _unread() -> Any:
+    raise AssertionError

@@ -240,7 +240,7 @@ def replay_entries(
     on; only those with one of the texts `containing`, if there are any.
     """
     last = last_sequence(connection) if up_to is None else up_to
-    after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    after = _before(connection, since, after)
     source = f"journal {'NOT INDEXED' if account is None else f'INDEXED BY {index_of(kinds)}'}"
     chosen = " OR ".join(f"kind = {kind:d}" for kind in sorted(kinds)) or "FALSE"
     query = (
@@ -303,7 +303,7 @@ def replay_latest(
     kinds: Collection[Kind],
 ) -> Iterator[Stretch]:
     """Stretches by sequence number: numbers in (after, up_to], event times from `since` on."""
-    after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    after = _before(connection, since, after)
     of_payments = {Kind.PAYMENT, Kind.UPDATE} if Kind.PAYMENT in kinds else set[Kind]()
     wanted = sorted(of_payments | ({Kind.EVENT} & {*kinds}))
     chosen = ", ".join(f"{kind:d}" for kind in wanted)
@@ -390,7 +390,7 @@ def entries_back(
 
 def count_entries(connection: SqlConnection, account: int | None, since: int, after: int) -> int:
     """How many entries there are after a sequence number and from a time on; reads an index alone."""
-    after = max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
+    after = _before(connection, since, after)
     own = "" if account is None else "AND account = ?"
     (number,) = connection.execute(
         f"SELECT count(*) FROM journal INDEXED BY by_account WHERE place > ? {own}",
@@ -409,6 +409,15 @@ def lacks_amendments(connection: SqlConnection, after: int) -> bool:
     """Whether some amendments after the number `after` have been removed."""
     (first,) = connection.execute("SELECT min(number) FROM amendments").fetchone()
     return bool((last_amendment(connection) + 1 if first is None else first) > after + 1)
+
+
+def _before(connection: SqlConnection, since: int, after: int) -> int:
+    """The sequence number after which all entries are that come after `after` and whose event times
+    are `since` or later."""
+    # Whoever reads all of it, a follower at each step, needs no search for its start.
+    if since <= TIME_TO_ARRIVAL:
+        return after
+    return max(after, sequence_at(connection, since - TIME_TO_ARRIVAL) - 1)
 
 
 def sequence_at(connection: SqlConnection, time: int) -> int:

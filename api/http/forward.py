@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -277,7 +278,9 @@ async def _exchange(
 ) -> Forwarded:
     try:
         await connection.ask(request.method, head, request.body.content())
-        if any(name.lower() == NOT_OWNER for name, _ in connection.headers):
+        if connection.status == HTTPStatus.SERVICE_UNAVAILABLE and any(
+            name.lower() == NOT_OWNER for name, _ in connection.headers
+        ):
             while await connection.part():
                 pass
             return Forwarded.NOT_DONE

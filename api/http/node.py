@@ -112,6 +112,11 @@ class SharingNode:
         self._owner_address = address or self._owner_address
         self.engine.forwards_to = address
 
+    def lose_sight(self) -> None:
+        """Record that it is not known for now where the owner is."""
+        assert self.engine is not None
+        self.engine.forwards_to = None
+
     async def cease(self, seconds: float) -> None:
         """Stop answering; returns once all requests are answered, or after `seconds`."""
         self.decides = False

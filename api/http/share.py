@@ -51,6 +51,7 @@ from tollkeeper.engine.journal.postgres.nodes import (
     successors,
     write_heartbeat,
 )
+from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.postgres.schema import awaits_standby
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.keep import note_listed
@@ -64,6 +65,10 @@ from tollkeeper.engine.search.ask import Search
 
 _LOOK_S = 0.1
 """How often a node checks who owns the journal, and what is new in it."""
+_SILENT_S = 2 * _LOOK_S
+"""How long after a look another one is due, whatever the follower does meanwhile."""
+_OWN_LOOK_S = 0.5
+"""The same for the owner."""
 TELL_S = 1.0
 """How often a node announces itself, and looks for rewritten entries."""
 AGAIN_S = 0.5
@@ -100,10 +105,10 @@ class Serving:
 
 @dataclass(slots=True)
 class SharedShard:
-    """One shard. `owner_address` is where its owner is reached, empty if nobody holds the lease;
-    `successors` are the nodes that could take over at once, as `nodes.successors`. `given_to` names
-    the node to which it is handed over once requests in flight are answered. `left` is set once
-    this node has given it up for good.
+    """One shard. `owner_address` is where its owner is reached, empty if nobody holds the lease, as of
+    `looked_at` (by `time.monotonic`); `successors` are the nodes that could take over at once, as
+    `nodes.successors`. `given_to` names the node to which it is handed over once requests in flight
+    are answered. `left` is set once this node has given it up for good.
     """
 
     serving: Serving
@@ -111,6 +116,7 @@ class SharedShard:
     node: SharingNode
     search: Search
     owner_address: str = ""
+    looked_at: float = 0.0
     successors: dict[str, str] = field(default_factory=dict)
     given_to: str | None = None
     giving: asyncio.Event = field(default_factory=asyncio.Event)
@@ -232,22 +238,18 @@ async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
 
 
 async def _watch(shard: SharedShard, following: Following) -> None:
-    """Watch who owns the journal, and announce this node, until cancelled."""
+    """Watch who owns the journal while nothing else does, and announce this node, until cancelled."""
     journal, node, serving = following.journal, shard.node, shard.serving
-    owner, told = "", 0.0
+    told = 0.0
     may_be_unreachable = journal.shard.number == 1 and is_loopback(serving.address)
     while True:
-        try:
-            standing = await journal.standing()
-            behind = standing.last - journal.last_sequence()
-            serving.figures.behind[journal.shard.number] = 0 if node.decides else max(0, behind)
-            owner, is_ours = standing.owner, standing.owner == journal.node
-            is_there = standing.is_held and not is_ours
-            node.learn(owner, standing.address or None if is_there else None)
-            shard.owner_address = standing.address if standing.is_held else ""
-        except Unavailable:
-            node.learn(owner, None)
-            shard.owner_address = ""
+        # An owner hears of its end from its appends and renewals.
+        if monotonic() - shard.looked_at > (_OWN_LOOK_S if node.decides else _SILENT_S):
+            try:
+                _learn(shard, journal, await journal.standing())
+            except Unavailable:
+                node.lose_sight()
+                shard.owner_address = ""
         if monotonic() - told > TELL_S:
             told = monotonic()
             # A full database accepts no writes, but still tells who owns the journal.
@@ -257,6 +259,16 @@ async def _watch(shard: SharedShard, following: Following) -> None:
                     may_be_unreachable = False
                     log.warning("node_unreachable", address=serving.address, advice=_REACH)
         await asyncio.sleep(_LOOK_S)
+
+
+def _learn(shard: SharedShard, journal: PostgresJournal, standing: JournalStanding) -> None:
+    """Record who owns the journal, and how far this node is behind."""
+    node, behind = shard.node, standing.last - journal.last_sequence()
+    shard.looked_at = monotonic()
+    shard.serving.figures.behind[journal.shard.number] = 0 if node.decides else max(0, behind)
+    is_there = standing.is_held and standing.owner != journal.node
+    node.learn(standing.owner, standing.address or None if is_there else None)
+    shard.owner_address = standing.address if standing.is_held else ""
 
 
 async def _tell(shard: SharedShard, following: Following) -> None:
@@ -277,6 +289,7 @@ async def _follow(shard: SharedShard, following: Following) -> bool:
         taken = False
         with suppress(Unavailable):
             standing = await journal.standing()
+            _learn(shard, journal, standing)
             if standing.is_held and standing.owner != journal.node:
                 await catch_up(following, standing.safe)
                 if monotonic() - looked > TELL_S:

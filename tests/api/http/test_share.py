@@ -70,6 +70,7 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
                 monkeypatch.setattr(journal, "standing", standing)
                 settings = Settings(folder=tmp_path / "follower", database=url)
                 node = SharingNode(Forwarder(None, 30), Figures())
+                node.engine = following.engine
                 serving = Serving(settings, "", jobs, OpenId(), lambda _share: None, Figures())
                 shard = SharedShard(serving, source, node, search)
                 following_it = asyncio.create_task(_follow(shard, following))

@@ -97,10 +97,9 @@ def read_all(bodies: Sequence[bytes], active: ActivePrograms) -> list[tuple[Paym
 
 
 def writer_seconds() -> float:
-    """Return the processor time of the thread that writes the journal."""
-    [thread] = [each for each in threading.enumerate() if each.name == "journal"]
-    assert thread.ident is not None
-    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+    """Return the processor time of the threads that write journals."""
+    threads = [each.ident for each in threading.enumerate() if each.name == "journal"]
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(each)) for each in threads if each)
 
 
 async def whole(

@@ -103,9 +103,9 @@ class Taker(asyncio.Transport):
 
 
 class Way:
-    """Connections of one configuration, and their µs per payment."""
+    """Connections of one configuration, as many as requests `at_once`, and their µs per payment."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, at_once: int = AT_ONCE) -> None:
         config.load()
         self.awaited = AnswerCount()
         self.loop_us: list[float] = []
@@ -114,15 +114,16 @@ class Way:
         state.default_headers = [(b"date", b"Tue, 24 Nov 2026 12:00:00 GMT")]
         made: Any = config.http_protocol_class
         self.connections = [
-            made(config=config, server_state=state, app_state={}) for _ in range(AT_ONCE)
+            made(config=config, server_state=state, app_state={}) for _ in range(at_once)
         ]
         for each in self.connections:
             each.connection_made(Taker(self.awaited))
 
     async def answer(self, requests: Sequence[bytes]) -> None:
         """Answer the requests, several at once."""
-        for start in range(0, len(requests), AT_ONCE):
-            sent = requests[start : start + AT_ONCE]
+        at_once = len(self.connections)
+        for start in range(0, len(requests), at_once):
+            sent = requests[start : start + at_once]
             self.awaited.count = len(sent)
             self.awaited.last = asyncio.get_running_loop().create_future()
             for connection, request in zip(self.connections, sent, strict=False):

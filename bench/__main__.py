@@ -36,6 +36,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "postgres": ("--appends", "3200"),
     "retention": ("--entries", "100000"),
     "nodes": ("--rounds", "1"),
+    "forwarding": (),
     "joining": ("20000",),
     "rebuild": ("50000",),
     "backtest": ("1",),

@@ -53,3 +53,14 @@ def test_no_batch_sorts_what_is_left_of_an_account(connection: PostgresConnectio
     batches = [plan for plan in asked.plans if "Limit" in plan and "kind" in plan]
     assert len(batches) > 1
     assert not [plan for plan in batches if "Sort" in plan]
+
+
+def test_what_follows_is_read_by_one_query_however_much_comes_before_it(
+    connection: PostgresConnection,
+) -> None:
+    asked = Explaining(connection)
+    kinds = (Kind.PAYMENT, Kind.UPDATE)
+    (stretch,) = reads.replay_latest(asked, 1, 0, ENTRIES - 10, ENTRIES, kinds)
+    assert [entry.sequence for entry in stretch.fresh] == [*range(ENTRIES - 8, ENTRIES + 1, 2)]
+    # One for the stretch, one that finds no more.
+    assert len(asked.plans) == 2

@@ -1,17 +1,19 @@
 """How well does the scorecard tell generated bots from people, and what does a score cost?
 
-    python -m tollkeeper.bench.scores [SEED …]
+    python -m tollkeeper.bench.scores [--beside FILE] [SEED …]
 
-The tables of docs/scorecard.md are over all its seeds, 1301 to 1312, on which no choice was made.
+The tables of docs/scorecard.md are over all its seeds, 1401 to 1412, on which no choice was made.
 Odd seeds have the families and kinds of the first half of the hard traffic, even ones those of the
-second. Every payment is judged, including the first.
+second. Every payment is judged, including the first. `--beside` compares another scorecard on the
+same payments, such as that of an earlier commit (`git show COMMIT:rules/bot_behaviour.rule`).
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -33,21 +35,27 @@ from tollkeeper.bench.hard_traffic.probing import LADDER, probed_traffic
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.facts.facts import derive
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import read_labelled
-from tollkeeper.engine.offline.fit.quality import Quality, quality
+from tollkeeper.engine.offline.fit.quality import quality
 from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.testing.streams import CreationLine
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.programs.load import shipped_scorecard
+from tollkeeper.engine.programs.loaded import LoadedScorecard, load_scorecard
+from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.velocity.contract import Record, State
 from tollkeeper.engine.velocity.windows import Windows
+from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.program import Scorecard
 
-SEEDS = tuple(range(1301, 1313))
+SEEDS = tuple(range(1401, 1413))
 START = datetime(2025, 6, 2, tzinfo=UTC)
 THRESHOLDS = Thresholds()
+FIGURES = ("ROC AUC", "PR AUC", "recall at 0.1 %", "recall at 1 %")
 CHOICES = (10, 30, 50, 70, 85, 95)
 ROUNDS = 3
 AT_ONCE = 64
@@ -68,17 +76,17 @@ class Cost(NamedTuple):
     """
 
     client_facts_of_a_header_set_seen_before: float
-    keys_of_its_windows_and_score: float
+    keys_of_its_windows: float
     its_windows: float
-    the_whole_decision: float
+    score: float
     held: float
 
 
-def scored(seed: int) -> list[ScoredPayment]:
+def scored(seed: int, scorecard: LoadedScorecard) -> list[ScoredPayment]:
     items = list(hard_traffic(seed, START, half(seed)))
     paid = [item for item in items if "payment" in item.body]
     lines = map(msgspec.json.encode, label_items(items, START))
-    history = score_history(read_labelled(lines), shipped_scorecard(), Environment())
+    history = score_history(read_labelled(lines), scorecard, Environment())
     return [
         ScoredPayment(item.kind, item.bot, each.score)
         for item, each in zip(paid, history, strict=True)
@@ -116,10 +124,8 @@ def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[ScoredPayment]
     """Print a row per seed, worst first, after the mean and the spread over seeds."""
     found = []
     for seed, seen in zip(seeds, by_seed, strict=True):
-        judged = _quality(seen)
         share = sum(each.bot for each in seen) / len(seen)
-        figures = (judged.roc_auc, judged.pr_auc, *judged.recall)
-        found.append((seed, len(seen), share, *figures))
+        found.append((seed, len(seen), share, *_figures(seen)))
     columns = list(zip(*(figures for _, _, _, *figures in found), strict=True))
     rows: list[list[str | int]] = [["mean", "", "", *(f"{mean(each):.3f}" for each in columns)]]
     rows.append(["worst", "", "", *(f"{min(each):.3f}" for each in columns)])
@@ -130,7 +136,7 @@ def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[ScoredPayment]
         rows.append([str(seed), f"{count:,}", f"{100 * share:.1f} %", *shown])
     show(
         "Told apart",
-        ["seed", "payments", "bots", "ROC AUC", "PR AUC", "recall at 0.1 %", "recall at 1 %"],
+        ["seed", "payments", "bots", *FIGURES],
         rows,
     )
 
@@ -150,8 +156,7 @@ def show_kinds(seen: Sequence[ScoredPayment], bots: bool) -> None:
     """Print families with the least recall first, or people most often mistaken first; last column
     at 1 % of people.
     """
-    people = sorted((each.score for each in seen if not each.bot), reverse=True)
-    at_one_percent = people[len(people) // 100] + 1
+    at_one_percent = _threshold(seen)
     chosen = [each for each in seen if each.bot == bots]
     rows: list[list[str | int | float]] = []
     for kind in {each.kind for each in chosen} | {"all"}:
@@ -180,35 +185,100 @@ def show_probed(seen: Sequence[ScoredPayment]) -> None:
     show("Attackers who see the answers", ["changed by then", "tried", "stopped"], rows)
 
 
-def _quality(seen: Sequence[ScoredPayment]) -> Quality:
-    return quality(
-        np.array([each.score / 100 for each in seen]),
-        np.array([float(each.bot) for each in seen]),
+def show_beside(
+    seeds: Sequence[int],
+    before: Sequence[Sequence[ScoredPayment]],
+    now: Sequence[Sequence[ScoredPayment]],
+) -> None:
+    """Print what the other scorecard does and what the shipped one does, by seed and by kind."""
+    figures = [tuple(map(_figures, each)) for each in zip(before, now, strict=True)]
+    rows = [
+        [name, *(f"{old:.3f} → {new:.3f}" for old, new in zip(*sides, strict=True))]
+        for name, sides in (
+            (
+                "mean",
+                [tuple(map(mean, zip(*side, strict=True))) for side in zip(*figures, strict=True)],
+            ),
+            *sorted(zip(map(str, seeds), figures, strict=True), key=lambda row: row[1][1][2]),
+        )
+    ]
+    show("Told apart: before → now", ["seed", *FIGURES], rows)
+    shares = []
+    for by_seed in (before, now):
+        seen = [each for several in by_seed for each in several]
+        at_one_percent, several = _threshold(seen), defaultdict[tuple[bool, str], list[int]](list)
+        for each in seen:
+            several[not each.bot, each.kind].append(each.score)
+        shares.append(
+            {
+                kind: [
+                    100 * sum(score >= threshold for score in scores) / len(scores)
+                    for threshold in (THRESHOLDS.challenge, at_one_percent)
+                ]
+                for kind, scores in several.items()
+            }
+        )
+    show(
+        "By kind, families first: before → now",
+        ["kind", "challenged or denied", "at 1 % of people"],
+        [
+            [kind[1], *(f"{old:.2f} % → {new:.2f} %" for old, new in zip(*both, strict=True))]
+            for kind, both in sorted(
+                ((kind, [each[kind] for each in shares]) for kind in shares[1]),
+                key=lambda row: (row[0][0], row[1][1][1] * (-1 if row[0][0] else 1)),
+            )
+        ],
     )
 
 
-async def show_cost() -> None:
-    """One day's payments: each step by itself and then the whole way to the disk, in rounds."""
-    items = list(traffic(1, START))
-    lines = map(msgspec.json.encode, label_items(items, START))
-    paid = [each.item for each in read_labelled(lines) if isinstance(each.item, CreationLine)]
-    rounds = [await cost(paid) for _ in range(ROUNDS)]
-    rows = []
-    for step in Cost._fields[:-1]:
-        share = median(getattr(each, step) / each.the_whole_decision for each in rounds)
-        middle = median(getattr(each, step) for each in rounds)
-        rows.append([step.replace("_", " "), middle, f"{share:.3f}"])
-    aggregates = len(shipped_scorecard().reading.plan.windows)
+def _threshold(seen: Sequence[ScoredPayment]) -> int:
+    """Return the score that at most 1 % of the people reach."""
+    people = sorted((each.score for each in seen if not each.bot), reverse=True)
+    return people[len(people) // 100] + 1
+
+
+def _figures(seen: Sequence[ScoredPayment]) -> tuple[float, ...]:
+    judged = quality(
+        np.array([each.score / 100 for each in seen]),
+        np.array([float(each.bot) for each in seen]),
+    )
+    return judged.roc_auc, judged.pr_auc, *judged.recall
+
+
+async def show_cost(scorecards: Mapping[str, LoadedScorecard]) -> None:
+    """Print one day's payments: each step by itself, for each scorecard in turn, and the whole way
+    to the disk with the shipped one, in rounds.
+    """
+    paid = day_of_payments()
+    rounds = [[await cost(paid, each) for each in scorecards.values()] for _ in range(ROUNDS)]
+    whole = median([await decision_cost(paid) for _ in range(ROUNDS)])
+    middles = [
+        Cost(*map(median, zip(*several, strict=True))) for several in zip(*rounds, strict=True)
+    ]
+    rows: list[list[str | int | float]] = [
+        ["aggregates", *(len(each.reading.plan.windows) for each in scorecards.values())],
+        ["elements held for each payment", *(each.held for each in middles)],
+    ]
+    rows += [
+        [f"{step.replace('_', ' ')}, µs", *(getattr(each, step) for each in middles)]
+        for step in Cost._fields[:-1]
+    ]
     show(
-        f"Processor time of a payment: {len(paid):,} payments, {AT_ONCE} at a time, {aggregates}"
-        f" aggregates, {rounds[0].held:.1f} elements held for each payment",
-        ["step", "µs", "share of the whole"],
+        f"Processor time of a payment: {len(paid):,} payments; the whole decision with the shipped"
+        f" scorecard, {AT_ONCE} at a time, takes {whole:.0f} µs",
+        ["step", *scorecards],
         rows,
     )
 
 
-async def cost(paid: Sequence[CreationLine]) -> Cost:
-    scorecard, clients, environment = shipped_scorecard(), Clients(), Environment()
+def day_of_payments() -> list[CreationLine]:
+    items = list(traffic(1, START))
+    lines = map(msgspec.json.encode, label_items(items, START))
+    return [each.item for each in read_labelled(lines) if isinstance(each.item, CreationLine)]
+
+
+async def cost(paid: Sequence[CreationLine], scorecard: LoadedScorecard) -> Cost:
+    clients, environment = Clients(), Environment()
     facts = [derive(each.payment, each.arrived, clients) for each in paid]
     windows = Windows()
     await windows.seal(await windows.add(1, scorecard.reading.plan.series))
@@ -234,7 +304,7 @@ async def cost(paid: Sequence[CreationLine]) -> Cost:
         (after - before) / len(paid) * 1e6 for before, after in pairwise(marks)
     )
     held = (await windows.status(1)).entries / len(paid)
-    return Cost(client, keys + score, counted - keys, await decision_cost(paid), held)
+    return Cost(client, keys, counted - keys, score, held)
 
 
 async def decision_cost(paid: Sequence[CreationLine]) -> float:
@@ -255,19 +325,37 @@ async def decision_cost(paid: Sequence[CreationLine]) -> float:
             return (process_time() - begun) / len(paid) * 1e6
 
 
-async def measure(seeds: Sequence[int]) -> None:
-    by_seed = [scored(seed) for seed in track(seeds, "Seeds", console=Console(stderr=True))]
+async def measure(seeds: Sequence[int], beside: Path | None) -> None:
+    shipped = shipped_scorecard()
+    by_seed = [
+        scored(seed, shipped) for seed in track(seeds, "Seeds", console=Console(stderr=True))
+    ]
     seen = [each for several in by_seed for each in several]
     show_quality(seeds, by_seed)
     show_thresholds(seen)
     show_kinds(seen, bots=True)
     show_kinds(seen, bots=False)
     show_probed([each for seed in seeds for each in probed(seed)])
-    await show_cost()
+    scorecards = {"now": shipped}
+    if beside is not None:
+        other = read_scorecard(beside)
+        scorecards = {"before": other, "now": shipped}
+        show_beside(seeds, [scored(seed, other) for seed in seeds], by_seed)
+    await show_cost(scorecards)
+
+
+def read_scorecard(path: Path) -> LoadedScorecard:
+    program = read_file(path.read_bytes(), KnownNames()).program
+    assert isinstance(program, Scorecard)
+    return load_scorecard(program, 0, full_vocabulary())
 
 
 def main() -> None:
-    asyncio.run(measure(tuple(map(int, sys.argv[1:])) or SEEDS))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seeds", nargs="*", type=int, default=SEEDS, metavar="SEED")
+    parser.add_argument("--beside", type=Path, metavar="FILE")
+    given = parser.parse_args()
+    asyncio.run(measure(given.seeds, given.beside))
 
 
 if __name__ == "__main__":

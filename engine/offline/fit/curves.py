@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize  # type: ignore[import-untyped]
+from scipy.sparse import block_diag, csr_matrix  # type: ignore[import-untyped]
 from scipy.special import expit  # type: ignore[import-untyped]
 from sklearn.metrics import log_loss  # type: ignore[import-untyped]
 from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
@@ -22,7 +23,7 @@ StepPlaces: TypeAlias = NDArray[np.int64]
 MOST_ADDED = 6.0
 MOST_TAKEN = 2.0
 """The most that all curves together add to the author's log-odds, and subtract from them."""
-PENALTIES = (10.0, 30.0, 100.0)
+PENALTIES = (100.0, 30.0, 10.0)
 """Penalties of a rise of 1, in nats; the one with the least loss on held-out campaigns is chosen."""
 CAMPAIGN_FOLDS = 3
 _PENALTY_GROWTH = 1.5
@@ -52,6 +53,17 @@ class Amounts(NamedTuple):
     missing: float
 
 
+class _Design(NamedTuple):
+    """`steps` says which steps each payment is on, `amounts` what each rise adds on each step; `ways`
+    are the rises' directions. A curve's last step is that of a missing value, with a rise and a fall
+    of its own.
+    """
+
+    steps: csr_matrix
+    amounts: csr_matrix
+    ways: NDArray[np.int64]
+
+
 class EstimatedCurves(NamedTuple):
     """`baseline` is added to every payment's log-odds, the amounts of a curve by its steps."""
 
@@ -66,19 +78,40 @@ class EstimatedCurves(NamedTuple):
         return total
 
 
-def estimate_curves(
+def choose_penalty(
     curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces
+) -> float:
+    """Choose the penalty whose curves have the least loss on campaigns that were held out.
+
+    `author` has the author's log-odds of each payment; `groups` are the payments' campaigns, each
+    held out as a whole.
+    """
+    losses = np.zeros(len(PENALTIES))
+    for learned, held in _folds(labels, groups):
+        design = _design([each.rows(learned) for each in curves])
+        held_steps = _design([each.rows(held) for each in curves]).steps
+        start = None
+        for place, penalty in enumerate(PENALTIES):
+            found = _fitted(design, author[learned], labels[learned], (penalty, penalty), start)
+            logits = author[held] + found[0] + held_steps @ (design.amounts @ found[1:])
+            losses[place] += log_loss(labels[held], expit(logits), labels=(0, 1), normalize=False)
+            start = found
+    return PENALTIES[int(losses.argmin())]
+
+
+def estimate_curves(
+    curves: Sequence[Steps], author: Floats, labels: Floats, penalty: float
 ) -> EstimatedCurves:
     """Estimate what each curve adds to `author`, the author's log-odds of each payment.
 
-    `groups` are the payments' campaigns: while the penalty is chosen, a campaign is held out as a
-    whole. Together the curves stay within `MOST_TAKEN` and `MOST_ADDED`.
+    Together the curves stay within `MOST_TAKEN` and `MOST_ADDED`: the penalty grows until they do.
     """
-    up = down = _best_penalty(curves, author, labels, groups)
+    design = _design(curves)
+    up = down = penalty
     start = None
     while True:
-        found = _fitted(curves, author, labels, (up, down), start)
-        amounts = tuple(_rounded(each) for each in _amounts(curves, found))
+        found = _fitted(design, author, labels, (up, down), start)
+        amounts = _amounts(curves, design.amounts @ found[1:])
         taken, added = reach(amounts)
         if taken <= MOST_TAKEN and added <= MOST_ADDED:
             return EstimatedCurves(float(found[0]), amounts)
@@ -88,7 +121,7 @@ def estimate_curves(
 
 
 def held_out_logits(
-    curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces
+    curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces, penalty: float
 ) -> Floats | None:
     """The log-odds of each payment by curves that were learned without its campaign; None when there
     are too few campaigns to hold some out."""
@@ -96,7 +129,7 @@ def held_out_logits(
     folds = list(_folds(labels, groups))
     for learned, held in folds:
         chosen = [each.rows(learned) for each in curves]
-        estimated = estimate_curves(chosen, author[learned], labels[learned], groups[learned])
+        estimated = estimate_curves(chosen, author[learned], labels[learned], penalty)
         found[held] += estimated.added([each.rows(held) for each in curves])
     return found if folds else None
 
@@ -108,59 +141,49 @@ def reach(amounts: Sequence[Amounts]) -> tuple[float, float]:
     return taken, sum(max(0.0, float(each.max())) for each in ends)
 
 
-def _best_penalty(
-    curves: Sequence[Steps], author: Floats, labels: Floats, groups: StepPlaces
-) -> float:
-    losses = np.zeros(len(PENALTIES))
-    for learned, held in _folds(labels, groups):
-        chosen = [each.rows(learned) for each in curves]
-        held_curves = [each.rows(held) for each in curves]
-        start = None
-        for place, penalty in reversed(list(enumerate(PENALTIES))):
-            found = start = _fitted(
-                chosen, author[learned], labels[learned], (penalty, penalty), start
-            )
-            estimated = EstimatedCurves(float(found[0]), tuple(_amounts(chosen, found)))
-            logits = author[held] + estimated.added(held_curves)
-            losses[place] += log_loss(labels[held], expit(logits), labels=(0, 1), normalize=False)
-    return PENALTIES[int(losses.argmin())]
-
-
 def _folds(labels: Floats, groups: StepPlaces) -> Iterator[tuple[StepPlaces, StepPlaces]]:
     folds = min(CAMPAIGN_FOLDS, len(np.unique(groups[labels > 0])))
     if folds > 1:
         yield from GroupKFold(folds).split(labels, labels, groups)
 
 
+def _design(curves: Sequence[Steps]) -> _Design:
+    places = np.column_stack([each.places for each in curves])
+    firsts = np.cumsum([0, *(each.bounds + 2 for each in curves)])
+    rows = np.arange(0, places.size + 1, len(curves))
+    steps = csr_matrix(
+        (np.ones(places.size), (places + firsts[:-1]).ravel(), rows),
+        shape=(len(places), firsts[-1]),
+    )
+    blocks, ways = [], []
+    for curve in curves:
+        rises = np.tri(curve.bounds + 2, curve.bounds, -1)
+        rises[-1] = 0
+        missing = np.zeros((curve.bounds + 2, 2))
+        missing[-1] = (1, -1)
+        blocks.append(np.hstack([*(way * rises for way in curve.ways), missing]))
+        ways += [way for way in curve.ways for _ in range(curve.bounds)] + [1, -1]
+    return _Design(steps, block_diag(blocks, format="csr"), np.array(ways))
+
+
 def _fitted(
-    curves: Sequence[Steps],
+    design: _Design,
     author: Floats,
     labels: Floats,
     way_penalties: tuple[float, float],
     start: Floats | None,
 ) -> Floats:
-    """The parameters of least loss: the baseline's change, then, for each curve, the rises of each of
-    its ways, and what a missing value adds and subtracts."""
-    penalties = np.concatenate(
-        [np.zeros(1), *(_penalties(each, *way_penalties) for each in curves)]
-    )
+    """The parameters of least loss: the baseline's change, then the rises."""
+    up, down = way_penalties
+    penalties = np.concatenate(([0.0], np.where(design.ways > 0, up, down)))
+    payments_of, rises_of = design.steps.T.tocsr(), design.amounts.T.tocsr()
 
     def loss(found: Floats) -> tuple[float, Floats]:
-        logits = author + found[0]
-        for curve, adds in zip(curves, _amounts(curves, found), strict=True):
-            logits += np.append(adds.steps, adds.missing)[curve.places]
+        logits = author + found[0] + design.steps @ (design.amounts @ found[1:])
         residual = expit(logits) - labels
-        gradient = penalties.copy()
-        gradient[0] = residual.sum()
-        place = 1
-        for curve in curves:
-            by_step = np.bincount(curve.places, residual, curve.bounds + 2)
-            beyond = by_step[curve.bounds :: -1].cumsum()[::-1][1:]
-            for way in curve.ways:
-                gradient[place : place + curve.bounds] += way * beyond
-                place += curve.bounds
-            gradient[place : place + 2] += by_step[-1] * np.array((1, -1))
-            place += 2
+        gradient = penalties + np.concatenate(
+            ([residual.sum()], rises_of @ (payments_of @ residual))
+        )
         likelihood = np.logaddexp(0.0, logits).sum() - labels @ logits
         return float(likelihood + penalties @ found), gradient
 
@@ -173,25 +196,10 @@ def _fitted(
     return best
 
 
-def _penalties(curve: Steps, up: float, down: float) -> Floats:
-    of_ways = [np.full(curve.bounds, up if way > 0 else down) for way in curve.ways]
-    return np.concatenate([*of_ways, np.array((up, down))])
-
-
-def _amounts(curves: Sequence[Steps], found: Floats) -> list[Amounts]:
-    amounts, place = [], 1
-    for curve in curves:
-        steps = np.zeros(curve.bounds + 1)
-        for way in curve.ways:
-            steps[1:] += way * found[place : place + curve.bounds].cumsum()
-            place += curve.bounds
-        amounts.append(Amounts(steps, float(found[place] - found[place + 1])))
-        place += 2
-    return amounts
-
-
-def _rounded(amounts: Amounts) -> Amounts:
+def _amounts(curves: Sequence[Steps], by_step: Floats) -> tuple[Amounts, ...]:
     """The amounts rounded towards zero to the digits that are written, so that they stay in bounds."""
     unit = 10.0**_DIGITS
-    steps: Floats = np.trunc(amounts.steps * unit) / unit
-    return Amounts(steps, float(np.trunc(amounts.missing * unit) / unit))
+    rounded = np.trunc(by_step * unit) / unit
+    ends = np.cumsum([each.bounds + 2 for each in curves])
+    parts = np.split(rounded, ends[:-1])
+    return tuple(Amounts(each[:-1], float(each[-1])) for each in parts)

@@ -6,16 +6,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit  # type: ignore[import-untyped]
 
-from tollkeeper.engine.offline.fit.curves import estimate_curves, held_out_logits
+from tollkeeper.engine.offline.fit.curves import (
+    Steps,
+    choose_penalty,
+    estimate_curves,
+    held_out_logits,
+)
 from tollkeeper.engine.offline.fit.estimate import calibrate, estimate
 from tollkeeper.engine.offline.fit.examples import Examples
 from tollkeeper.engine.offline.fit.quality import Quality, quality
-from tollkeeper.engine.offline.fit.steps import cut
+from tollkeeper.engine.offline.fit.steps import CutInput, cut
 from tollkeeper.engine.offline.fit.weighed import Weight, curve_inputs, number_of, weights
 from tollkeeper.engine.offline.fit.write_curves import FittedCurve, write_curves
 from tollkeeper.grammar.parser import parse
@@ -106,6 +112,16 @@ def fit_weights(text: str, scorecard: Scorecard, examples: Examples) -> FittedSc
     )
 
 
+class OfferedCurves(NamedTuple):
+    """Curves that may be learned, the steps of every example on each, and the log-odds of every
+    example by all that the author says, and by all but the author's curves."""
+
+    cuts: tuple[CutInput, ...]
+    steps: tuple[Steps, ...]
+    author: Floats
+    others: Floats
+
+
 def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:
     """Estimate the baseline and curves; the author's other signals stay as they are.
 
@@ -114,48 +130,58 @@ def fit_curves(text: str, scorecard: Scorecard, examples: Examples) -> FittedSco
     `fit_weights`.
     """
     split = _split(examples.labels)
-    labels, campaigns = examples.labels, examples.campaigns
-    curved = np.array([isinstance(each.adds, Curve) for each in scorecard.signals], dtype=bool)
-    weigh = np.array([1.0 if each is None else each.value for each in weights(scorecard)])
+    labels, campaigns = examples.labels, examples.campaigns[:split]
+    offered = offer_curves(scorecard, examples, np.arange(split))
+    early = [each.rows(slice(split)) for each in offered.steps]
+    learned = offered.others[:split], labels[:split]
+    penalty = choose_penalty(early, *learned, campaigns)
+    estimated = estimate_curves(early, *learned, penalty)
+    held_out = held_out_logits(early, *learned, campaigns, penalty)
+    after = offered.others + estimated.added(offered.steps)
     prior = float(logit(scorecard.baseline))
-    author = prior + examples.measures @ weigh
-    others = author - examples.measures[:, curved] @ weigh[curved]
-    surprise = labels[:split] - expit(others[:split])
-    pairs = zip(curve_inputs(scorecard), examples.values.T, strict=True)
-    cuts = [
-        read
-        for each, values in pairs
-        if (read := cut(each, values, labels[:split], surprise)) is not None
-    ]
-    if not cuts:
-        raise FitError("no curve has anything to read: every value is the same, or missing")
-    steps = [each.steps for each in cuts]
-    early = [each.rows(slice(split)) for each in steps]
-    learned = others[:split], labels[:split], campaigns[:split]
-    estimated = estimate_curves(early, *learned)
-    held_out = held_out_logits(early, *learned)
-    after = others + estimated.added(steps)
     baseline = _baseline(float(expit(prior + estimated.baseline)))
     based = _replaced(text, [(_baseline_span(text), baseline)])
-    written = write_curves(based, list(zip(cuts, estimated.amounts, strict=True)))
+    written = write_curves(based, list(zip(offered.cuts, estimated.amounts, strict=True)))
     return FittedScorecard(
         text=written.text,
         baseline_before=scorecard.baseline,
         baseline_after=float(baseline),
         weights=(),
         curves=written.curves,
-        before=quality(expit(author[split:]), labels[split:]),
+        before=quality(expit(offered.author[split:]), labels[split:]),
         after=quality(expit(after[split:]), labels[split:]),
         left_out=None
         if held_out is None
         else (
-            quality(expit(author[:split]), labels[:split]),
+            quality(expit(offered.author[:split]), labels[:split]),
             quality(expit(held_out), labels[:split]),
         ),
         learned=split,
         judged=len(labels) - split,
         set_aside=examples.set_aside,
     )
+
+
+def offer_curves(
+    scorecard: Scorecard, examples: Examples, rows: NDArray[np.int64]
+) -> OfferedCurves:
+    """Cut each input into steps by these `rows` of the examples, which are learned from. Raises
+    `FitError` where no value differs."""
+    labels = examples.labels[rows]
+    curved = np.array([isinstance(each.adds, Curve) for each in scorecard.signals], dtype=bool)
+    weigh = np.array([1.0 if each is None else each.value for each in weights(scorecard)])
+    author = float(logit(scorecard.baseline)) + examples.measures @ weigh
+    others = author - examples.measures[:, curved] @ weigh[curved]
+    surprise = labels - expit(others[rows])
+    pairs = zip(curve_inputs(scorecard), examples.values.T, strict=True)
+    cuts = tuple(
+        read
+        for each, values in pairs
+        if (read := cut(each, values, rows, labels, surprise)) is not None
+    )
+    if not cuts:
+        raise FitError("no curve has anything to read: every value is the same, or missing")
+    return OfferedCurves(cuts, tuple(each.steps for each in cuts), author, others)
 
 
 def fit_calibration(text: str, scorecard: Scorecard, examples: Examples) -> FittedScorecard:

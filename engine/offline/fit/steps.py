@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]
 
-from tollkeeper.engine.offline.fit.curves import Amounts, Floats, Steps
+from tollkeeper.engine.offline.fit.curves import Amounts, Floats, StepPlaces, Steps
 from tollkeeper.engine.offline.fit.weighed import CurveInput, number_of
 from tollkeeper.grammar.checker.curves import MAX_STEPS
 from tollkeeper.grammar.types import Duration
@@ -26,14 +26,16 @@ class CutInput(NamedTuple):
     steps: Steps
 
 
-def cut(read: CurveInput, values: Floats, labels: Floats, surprise: Floats) -> CutInput | None:
+def cut(
+    read: CurveInput, values: Floats, rows: StepPlaces, labels: Floats, surprise: Floats
+) -> CutInput | None:
     """Cut an input into steps; None when all its values are the same.
 
-    `labels` and `surprise` (label less the author's probability) are of the first payments, which
+    `labels` and `surprise` (label less the author's probability) are of the payments in `rows`, which
     are learned from. The author's curve keeps its direction, or may go both ways if it has none; a
     new curve rises if larger values go with more surprise, else it falls.
     """
-    learned = values[: len(labels)]
+    learned = values[rows]
     if read.curve is None:
         bounds = _new_bounds(learned, labels, isinstance(read.expression.type, Duration))
         if not len(bounds):

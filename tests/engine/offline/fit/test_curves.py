@@ -16,6 +16,7 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.curves import (
     MOST_ADDED,
     MOST_TAKEN,
+    PENALTIES,
     Steps,
     estimate_curves,
     held_out_logits,
@@ -123,7 +124,7 @@ def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
     curves = [Steps(chance.integers(0, 6, 200), 4, each) for each in ways]
     author = chance.normal(-2, 1, 200)
     labels = (chance.random(200) < expit(author + strength * (curves[0].places > 2))).astype(float)
-    estimated = estimate_curves(curves, author, labels, np.arange(200) // 4)
+    estimated = estimate_curves(curves, author, labels, min(PENALTIES))
     taken, added = reach(estimated.amounts)
     assert taken <= MOST_TAKEN
     assert added <= MOST_ADDED
@@ -139,4 +140,4 @@ def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
 def test_without_a_second_campaign_nothing_is_left_out():
     curves = [Steps(np.array([0, 0, 1, 1]), 1, (1,))]
     labels = np.array([0.0, 0, 1, 1])
-    assert held_out_logits(curves, np.zeros(4), labels, np.array([0, 1, 2, 2])) is None
+    assert held_out_logits(curves, np.zeros(4), labels, np.array([0, 1, 2, 2]), 30) is None

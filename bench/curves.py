@@ -3,49 +3,153 @@
     python -m tollkeeper.bench.curves [SEED …]
 
 Each seed is one account's hard traffic, all of it labelled. What is learned from the first 70 % is
-judged on the last 30 %, which has partly other campaigns; and on the first 70 % itself, where each
-payment is scored by curves that never saw its campaign. No choice was made on these seeds, those of
-`bench.scores`.
+judged on the last 30 %, which has partly other campaigns; on the first 70 % itself, where each
+payment is scored by curves that never saw its campaign; and on families that were left out of the
+labels, two at a time, with all their payments. No choice was made on these seeds. The last table has
+what a score costs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
 from tollkeeper.api.terminal.traffic import label_items
-from tollkeeper.bench.hard_traffic import FIRST_HALF, SECOND_HALF, hard_traffic
-from tollkeeper.bench.scores import SEEDS, START
+from tollkeeper.bench.hard_traffic import hard_traffic
+from tollkeeper.bench.scores import START, cost, day_of_payments, half, read_scorecard
 from tollkeeper.bench.tables import show
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.examples import examples_in_file
-from tollkeeper.engine.offline.fit.fitting import FitError, FittedScorecard, fit_curves
+from tollkeeper.engine.offline.fit.curves import choose_penalty, estimate_curves
+from tollkeeper.engine.offline.fit.examples import Examples, examples_in_file
+from tollkeeper.engine.offline.fit.fitting import (
+    LEARNED,
+    FitError,
+    FittedScorecard,
+    fit_curves,
+    offer_curves,
+)
 from tollkeeper.engine.offline.fit.quality import Quality
-from tollkeeper.engine.programs.load import SHIPPED
-from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.engine.programs.load import SHIPPED, shipped_program
 from tollkeeper.grammar.program import Scorecard
 
+SEEDS = tuple(range(1501, 1513))
+SHIPPED_FILE = SHIPPED / "bot_behaviour.rule"
+AT_ONCE = 2
+"""The number of families that are left out of the labels together."""
+LEAST = 5
+"""The least payments of a family in a seed by which it is judged."""
 TITLES = ["ROC AUC", "recall at 0.1 %", "recall at 1 %", "calibration error"]
 
 
-def fitted(seed: int) -> FittedScorecard:
-    text = (SHIPPED / "bot_behaviour.rule").read_text(encoding="utf-8")
-    program = read_file(text.encode(), KnownNames()).program
-    assert isinstance(program, Scorecard)
-    items = hard_traffic(seed, START, FIRST_HALF if seed % 2 else SECOND_HALF)
+class LeftOutFamily(NamedTuple):
+    """The shares of a family's payments above the score of 1 % of later people: by the author, and
+    by curves that were learned without its labels."""
+
+    family: str
+    payments: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSeed:
+    fitted: FittedScorecard
+    families: tuple[LeftOutFamily, ...]
+
+
+def judged(seed: int, program: Scorecard) -> JudgedSeed:
+    items = list(hard_traffic(seed, START, half(seed)))
+    kinds = np.array([item.kind for item in items if "payment" in item.body])
     with TemporaryDirectory() as folder:
         history = Path(folder) / "labelled.jsonl"
         history.write_bytes(b"\n".join(map(msgspec.json.encode, label_items(items, START))))
         examples = examples_in_file(program, history, lambda _share: None, Environment())
-    return fit_curves(text, program, examples)
+    text = SHIPPED_FILE.read_text(encoding="utf-8")
+    fitted = fit_curves(text, program, examples)
+    return JudgedSeed(fitted, tuple(left_out_families(seed, program, examples, kinds)))
+
+
+def left_out_families(
+    seed: int, program: Scorecard, examples: Examples, kinds: NDArray[np.str_]
+) -> Iterator[LeftOutFamily]:
+    split = int(len(kinds) * LEARNED)
+    early, penalty = np.arange(split), None
+    later_people = (np.arange(len(kinds)) >= split) & (examples.labels == 0)
+    families = half(seed).families
+    for first in range(0, len(families), AT_ONCE):
+        left_out = families[first : first + AT_ONCE]
+        rows = early[~np.isin(kinds[early], left_out)]
+        labels = examples.labels[rows]
+        if not labels.any():
+            continue
+        offered = offer_curves(program, examples, rows)
+        chosen = [each.rows(rows) for each in offered.steps]
+        if penalty is None:
+            penalty = choose_penalty(chosen, offered.others[rows], labels, examples.campaigns[rows])
+        estimated = estimate_curves(chosen, offered.others[rows], labels, penalty)
+        after = offered.others + estimated.added(offered.steps)
+        for family in left_out:
+            its = kinds == family
+            if its.sum() < LEAST:
+                continue
+            before, now = (
+                float((logits[its] > np.quantile(logits[later_people], 0.99)).mean())
+                for logits in (offered.author, after)
+            )
+            yield LeftOutFamily(family, int(its.sum()), before, now)
+
+
+def show_families(several: Sequence[LeftOutFamily]) -> None:
+    """Print each family's mean over its seeds, the one that labels of others harm most first."""
+    rows = []
+    for family in {each.family for each in several}:
+        its = [each for each in several if each.family == family]
+        before, after = mean(each.before for each in its), mean(each.after for each in its)
+        worse = sum(each.after < each.before for each in its)
+        rows.append((after - before, family, its, f"{before:.3f} → {after:.3f}", worse))
+    rows.sort(key=lambda row: row[0])
+    show(
+        "Families left out of the labels",
+        ["family", "payments", "recall at 1 %", "seeds", "of them worse"],
+        [
+            [family, sum(each.payments for each in its), shares, len(its), worse]
+            for _, family, its, shares, worse in rows
+        ],
+    )
+
+
+async def show_cost(fitted: Sequence[FittedScorecard]) -> None:
+    """Print the cost of a score: the shipped scorecard's, and with the curves of each seed."""
+    paid = day_of_payments()
+    with TemporaryDirectory() as folder:
+        paths = [SHIPPED_FILE]
+        for number, each in enumerate(fitted):
+            paths.append(Path(folder) / f"{number}.rule")
+            paths[-1].write_text(each.text, encoding="utf-8")
+        costs = [await cost(paid, read_scorecard(path)) for path in paths]
+    shipped, *curved = (each.score for each in costs)
+    counts = [len(each.curves) for each in fitted]
+    show(
+        f"Processor time of a score, {len(paid):,} payments",
+        ["scorecard", "curves", "µs"],
+        [
+            ["shipped", 0, shipped],
+            ["with curves, middle of the seeds", median(counts), median(curved)],
+            ["with curves, the dearest", max(counts), max(curved)],
+        ],
+    )
 
 
 def figures(quality: Quality) -> tuple[float, ...]:
@@ -81,22 +185,26 @@ def _cells(before: Sequence[float], after: Sequence[float]) -> list[str]:
 
 def main() -> None:
     seeds = tuple(map(int, sys.argv[1:])) or SEEDS
-    found, refused = {}, []
+    program = shipped_program()
+    found, refused = dict[int, JudgedSeed](), []
     for seed in track(seeds, "Seeds", console=Console(stderr=True)):
         try:
-            found[seed] = fitted(seed)
+            found[seed] = judged(seed, program)
         except FitError:
             # There were no bots in the last 30 % of the time, so there is nothing to judge.
             refused.append(seed)
-    compare("On later payments", [*found], [(each.before, each.after) for each in found.values()])
-    left_out = [(seed, each.left_out) for seed, each in found.items() if each.left_out]
+    fitted = {seed: each.fitted for seed, each in found.items()}
+    compare("On later payments", [*fitted], [(each.before, each.after) for each in fitted.values()])
+    left_out = [(seed, each.left_out) for seed, each in fitted.items() if each.left_out]
     compare(
         "On campaigns not learned from",
         [seed for seed, _ in left_out],
         [pair for _, pair in left_out],
     )
+    show_families([family for each in found.values() for family in each.families])
     if refused:
-        print(f"Without a bot to judge by: {', '.join(map(str, refused))}")
+        print(f"Without a bot to judge by: {', '.join(map(str, refused))}\n")
+    asyncio.run(show_cost([*fitted.values()]))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ MOST_TAKEN = 2.0
 PENALTIES = (100.0, 30.0, 10.0)
 """Penalties of a rise of 1, in nats; the one with the least loss on held-out campaigns is chosen."""
 CAMPAIGN_FOLDS = 3
-_PENALTY_GROWTH = 1.5
+_PENALTY_GROWTH = 1.2
 _DIGITS = 2
 
 

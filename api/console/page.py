@@ -40,6 +40,8 @@ GO_KEYS = {
 }
 """The key that opens a page, after `g`."""
 STYLES = ("vendor/uplot.css", "console.css")
+CHART_SCRIPTS = ("vendor/uplot.js", "charts.js")
+"""What a page with charts needs, in this order."""
 _PUBLIC = "https://YOUR-HOST"
 
 

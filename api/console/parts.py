@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import ip_address
@@ -246,7 +247,7 @@ def payment_table(
     **attributes: str,
 ) -> Html:
     titles = ("time", "action", "why", "amount", "score", "card", "who", "status", "label")
-    return table(
+    return _whole_table(
         [visit.words(f"payments.{title}") for title in titles],
         [payment_row(visit, payment, show_time) for payment in payments],
         visit.words("payments.caption"),
@@ -257,14 +258,80 @@ def payment_table(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells of a table's row; those at the places `numeric` hold figures."""
+
+    cells: tuple[str, ...]
+    numeric: Sequence[int]
+
+
+def row(*cells: str, numeric: Sequence[int] = ()) -> Row:
+    return Row(cells, numeric)
+
+
 def table(
+    titles: Sequence[str],
+    rows: Iterable[Row],
+    caption: str,
+    numeric: Sequence[int] = (),
+    **attributes: str,
+) -> Html:
+    """A table of a few columns, which fit on every screen; `caption` is for screen readers."""
+    shown = (
+        element(
+            "tr",
+            *(element("td", cell, class_=_kind(each, at)) for at, cell in enumerate(each.cells)),
+        )
+        for each in rows
+    )
+    return _whole_table(titles, shown, caption, numeric, **attributes)
+
+
+def card_table(
+    titles: Sequence[str],
+    rows: Iterable[Row],
+    caption: str,
+    numeric: Sequence[int] = (),
+    class_: str = "",
+) -> Html:
+    """A table of many columns: on a narrow screen each row is a card, headed by its first cell, with
+    the title of its column above every other.
+    """
+    shown = (
+        element(
+            "tr",
+            *(
+                element(
+                    "td",
+                    cell,
+                    class_=_kind(each, at),
+                    role="cell",
+                    data_title=titles[at] if at else None,
+                )
+                for at, cell in enumerate(each.cells)
+            ),
+            role="row",
+        )
+        for each in rows
+    )
+    return _whole_table(
+        titles, shown, caption, numeric, class_=f"cards {class_}".strip(), role="table"
+    )
+
+
+def _kind(row: Row, place: int) -> str | None:
+    return "number" if place in row.numeric else None
+
+
+def _whole_table(
     titles: Sequence[str],
     rows: Iterable[Html],
     caption: str,
     numeric: Sequence[int] = (),
     **attributes: str,
 ) -> Html:
-    """A table that scrolls sideways by itself; `caption` is for screen readers."""
+    """A table that scrolls sideways by itself where it does not fit."""
     head = element(
         "tr",
         *(
@@ -285,16 +352,6 @@ def table(
         tabindex="0",
         role="region",
         aria_label=caption,
-    )
-
-
-def row(*cells: str, numeric: Sequence[int] = ()) -> Html:
-    return element(
-        "tr",
-        *(
-            element("td", cell, class_="number" if place in numeric else None)
-            for place, cell in enumerate(cells)
-        ),
     )
 
 

@@ -56,7 +56,7 @@ async def claim_payments(
     engine, key = request.engine, request.key
     most, now = _AT_ONCE if limit is None else read_limit(limit), request.engine.clock()
     taken: list[FoundPayment] = []
-    cursor, lag, order = None, 0, read_sort(sort)
+    cursor, lag, order = None, 0, read_sort(sort, wanted)
     for _ in range(_PAGES):
         question = FindPayments(wanted, cursor, _PAGE, order)
         page, lag = await request.search.ask(key.account, question, FoundPage)

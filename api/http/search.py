@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias, get_args
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import Analyses, HeldOut, analyses
-from tollkeeper.api.http.errors import not_found
+from tollkeeper.api.http.errors import invalid, not_found
 from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
@@ -31,8 +31,9 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.visibility import check_visible
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import Verdict
-from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.filters import Filter, names_one_currency
 from tollkeeper.engine.search.find import FoundPage, PaymentInShort, Sort
 from tollkeeper.engine.search.questions import CountPayments, FindPayments, FindRelated
 from tollkeeper.engine.search.related import RelatedPayments
@@ -41,7 +42,8 @@ from tollkeeper.engine.search.tally import Tally
 SortBy: TypeAlias = Annotated[
     str | None,
     query_parameter(
-        "Which payments come first; the newest when left out.",
+        "Which payments come first; the newest when left out. `dearest` is the largest amount "
+        "first, of the payments in one `currency`, which the filter names.",
         {"type": "string", "enum": [*get_args(Sort)]},
         "oldest",
     ),
@@ -162,7 +164,7 @@ async def find_payments(
     limit: Limit = None,
 ) -> PaymentPage:
     question = FindPayments(
-        wanted, read_place(request, "cursor", cursor), read_limit(limit), read_sort(sort)
+        wanted, read_place(request, "cursor", cursor), read_limit(limit), read_sort(sort, wanted)
     )
     page, lag = await request.search.ask(request.key.account, question, FoundPage)
     return PaymentPage(
@@ -236,8 +238,11 @@ async def find_related(
 ROUTES = (find_payments, count_payments, find_related)
 
 
-def read_sort(text: str | None) -> Sort:
+def read_sort(text: str | None, wanted: Filter) -> Sort:
     """Which payments come first. Raises `Problem` 422."""
+    if text == "dearest" and not names_one_currency(wanted):
+        message = "amounts are compared in one currency: name it, as in `currency:BRL`"
+        raise invalid([Violation("currency", "missing", message)])
     return read_choice("sort", text, get_args(Sort)) or "newest"  # type: ignore[return-value]
 
 

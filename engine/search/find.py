@@ -1,8 +1,9 @@
-"""Payments that a filter means, newest or oldest first, and how many there are."""
+"""Payments that a filter means, newest, oldest or dearest first, and how many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heappush, heappushpop
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -11,16 +12,25 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.fields_read import facts_decoder
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, show_network
-from tollkeeper.engine.search.blocks import ascending, descending
+from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.engine.search.blocks import (
+    ascending,
+    bit_of,
+    block_of,
+    descending,
+    numbers_below,
+)
 from tollkeeper.engine.search.filters import Filter
+from tollkeeper.engine.search.numbers_by_bits import at_least, from_highest, sum_of
 from tollkeeper.engine.search.reading import AccountIndex, Selection
-from tollkeeper.engine.search.terms import read_decision
+from tollkeeper.engine.search.terms import Facet, read_decision
 
-Sort: TypeAlias = Literal["newest", "oldest"]
-"""Which payments come first."""
+Sort: TypeAlias = Literal["newest", "oldest", "dearest"]
+"""Which payments come first; `dearest` compares amounts as numbers, whatever their currencies."""
 _NO_DECISION = Decision()
 
 
@@ -72,10 +82,18 @@ class FoundPage(Struct, frozen=True):
 def find(
     index: AccountIndex, wanted: Filter, cursor: int | None, limit: int, sort: Sort = "newest"
 ) -> FoundPage:
-    """A page of payments, those that come after the sequence number `cursor` in their order."""
+    """A page of payments, those that come after the sequence number `cursor` in their order.
+
+    Raises `Invalid` if the order is by amount, and the payment at `cursor` is no longer there.
+    """
     selection = Selection(index, wanted)
     payments: list[PaymentInShort] = []
-    for sequence in _in_order(selection, cursor, sort):
+    in_order = (
+        _dearest_first(index, selection, cursor, limit + 1)
+        if sort == "dearest"
+        else _in_time(selection, cursor, sort)
+    )
+    for sequence in in_order:
         if len(payments) == limit:
             return FoundPage(payments, payments[-1].sequence, index.last)
         payment = find_in_index(index, sequence)
@@ -84,7 +102,7 @@ def find(
     return FoundPage(payments, None, index.last)
 
 
-def _in_order(selection: Selection, cursor: int | None, sort: Sort) -> Iterator[int]:
+def _in_time(selection: Selection, cursor: int | None, sort: Sort) -> Iterator[int]:
     """The sequence numbers of a selection after `cursor`, None for all of them."""
     if sort == "newest":
         if cursor is not None:
@@ -96,6 +114,55 @@ def _in_order(selection: Selection, cursor: int | None, sort: Sort) -> Iterator[
             selection.first = max(selection.first, cursor + 1)
         for block in reversed(selection.blocks()):
             yield from ascending(block, selection.members(block))
+
+
+def _dearest_first(
+    index: AccountIndex, selection: Selection, cursor: int | None, at_once: int
+) -> Iterator[int]:
+    """The sequence numbers of a selection after `cursor`, the largest amount first, of equal ones the
+    oldest; so many are looked for at once.
+    """
+    last = None if cursor is None else (_amount_at(index, cursor), cursor)
+    while found := _dearest(index, selection, last, at_once):
+        yield from (sequence for _, sequence in found)
+        last = found[-1]
+
+
+def _dearest(
+    index: AccountIndex, selection: Selection, last: tuple[int, int] | None, most: int
+) -> list[tuple[int, int]]:
+    """Return the amounts (in hundredths) and sequence numbers of the dearest payments after `last`."""
+    found: list[tuple[int, int]] = []  # a heap, the cheapest first, with sequence numbers negated
+    for block in selection.blocks():
+        members = selection.members(block)
+        amounts = index.facet(Facet.AMOUNT, block)
+        if last is not None:
+            amount, sequence = last
+            dearer = at_least(amounts, amount + 1, members)
+            as_dear = at_least(amounts, amount, members) ^ dearer
+            members ^= dearer | as_dear & numbers_below(block, sequence + 1)
+        if len(found) == most:
+            members = at_least(amounts, found[0][0], members)
+        dearest = (
+            (amount, -sequence)
+            for amount, part in from_highest(amounts, members)
+            for sequence in ascending(block, part)
+        )
+        for payment in islice(dearest, most):
+            if len(found) < most:
+                heappush(found, payment)
+            else:
+                heappushpop(found, payment)
+    return [(amount, -sequence) for amount, sequence in sorted(found, reverse=True)]
+
+
+def _amount_at(index: AccountIndex, sequence: int) -> int:
+    """Return a payment's amount in hundredths."""
+    block, payment = block_of(sequence), 1 << bit_of(sequence)
+    if not index.members(Facet.PAYMENT, 0, block) & payment:
+        message = "the payment that this goes on from is no longer there: begin again without it"
+        raise Invalid([Violation("cursor", "invalid_value", message)])
+    return sum_of(index.facet(Facet.AMOUNT, block), payment)
 
 
 def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int) -> NewPayments:

@@ -45,3 +45,21 @@ def by_number(by_bit: Mapping[int, int], members: int) -> list[tuple[int, int]]:
                 split.append((number | 1 << bit, more))
         found = split
     return found
+
+
+def from_highest(by_bit: Mapping[int, int], members: int) -> Iterator[tuple[int, int]]:
+    """Yield each number with the payments that have it, highest number first. A number costs some sets
+    when it is asked for, and none before.
+    """
+    bits = sorted(by_bit, reverse=True)
+    waiting = [(0, 0, members)]
+    while waiting:
+        number, place, part = waiting.pop()
+        if not part:
+            continue
+        if place == len(bits):
+            yield number, part
+            continue
+        having = part & by_bit[bits[place]]
+        waiting.append((number, place + 1, part ^ having))
+        waiting.append((number | 1 << bits[place], place + 1, having))

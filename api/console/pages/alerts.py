@@ -12,13 +12,14 @@ from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
+    Row,
+    card_table,
     instant,
     mask_alert_key,
     next_page,
     payments_link,
     read_instant,
     row,
-    table,
     text_of,
 )
 from tollkeeper.api.console.visit import Visit, visit
@@ -40,7 +41,7 @@ async def alerts(request: Request[Any, Any, Any]) -> Response[str]:
     content = join_html(
         element("h1", words("frame.alerts")),
         _states(here),
-        table(
+        card_table(
             [words(f"alerts.{title}") for title in titles],
             [_row(here, each) for each in found["alerts"]],
             words("frame.alerts"),
@@ -83,7 +84,7 @@ def _states(here: Visit) -> Html:
     return element("p", *(part for link in links for part in (link, " ")), class_="choices")
 
 
-def _row(here: Visit, alert: JsonObject) -> Html:
+def _row(here: Visit, alert: JsonObject) -> Row:
     at = read_instant(alert["at"])
     query = f"since:{text_of(at - AROUND)} until:{text_of(at)}"
     values = " · ".join(f"{name} {value}" for name, value in alert["values"].items())

@@ -16,6 +16,8 @@ from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.rules import difference
 from tollkeeper.api.console.parts import (
+    Row,
+    card_table,
     choices,
     control_if_allowed,
     errors_notice,
@@ -80,7 +82,7 @@ async def _audit(here: Visit) -> Html:
         element("h2", words("changes.audit")),
         _narrow_form(here),
         refused,
-        table(
+        card_table(
             [words(f"changes.{title}") for title in titles],
             [_row(here, each) for each in found["audit"]],
             words("changes.audit"),
@@ -317,7 +319,7 @@ def _may_be_alone(proposal: JsonObject) -> bool:
     return proposal["action"] == "publish" and proposal["kind"] in ("rule", "scorecard")
 
 
-def _row(here: Visit, change: JsonObject) -> Html:
+def _row(here: Visit, change: JsonObject) -> Row:
     said = [
         join_html(element("b", name.replace("_", " ")), " ", _plain(value))
         for name, value in change["detail"].items()

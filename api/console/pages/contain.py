@@ -19,7 +19,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.list_form import BLOCK_HOURS
-from tollkeeper.api.console.page import page
+from tollkeeper.api.console.page import CHART_SCRIPTS, page
 from tollkeeper.api.console.pages.alerts import (
     AROUND,
     LONE_ALERT,
@@ -37,6 +37,8 @@ from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.rules import rule_address
 from tollkeeper.api.console.pages.score import scores_beside
 from tollkeeper.api.console.parts import (
+    Row,
+    card_table,
     choices,
     control_if_allowed,
     decimal,
@@ -50,7 +52,6 @@ from tollkeeper.api.console.parts import (
     proposed_address,
     read_instant,
     row,
-    table,
     text_of,
     written,
 )
@@ -120,7 +121,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
         control_if_allowed(here, "labels:write", _mark_form(here, found)),
         Html("") if is_lone else await _payments(here, until, found),
     )
-    return html(page(here, words("frame.alerts"), content, scripts=("vendor/uplot.js",)))
+    return html(page(here, words("frame.alerts"), content, scripts=CHART_SCRIPTS))
 
 
 def _behind(here: Visit, until: datetime) -> Html:
@@ -256,15 +257,15 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
     rules = await read_live_rules(here)
     found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     weighed = [each for each in found if each is not None]
-    titles = ("pick", "value", "hour", "usually", "day", "denied", "passed", "list")
+    titles = ("pick", "hour", "usually", "day", "denied", "passed", "list")
     first = next((each for each in weighed if each.lists and each.held_by is None), None)
     rows = [_row(here, each, chosen=each is first) for each in weighed]
     shown = join_html(
-        table(
+        card_table(
             [words(f"contain.{title}") for title in titles],
             rows,
             words("contain.suggested"),
-            numeric=(2, 3, 4, 5, 6),
+            numeric=(1, 2, 3, 4, 5),
         ),
         element("p", words("contain.lists_note"), class_="hints"),
         approval_note(here),
@@ -349,7 +350,7 @@ async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | Non
     return None
 
 
-def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
+def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:
     mover, words = offer.mover, here.words
     by = mover["by"]
     shown = mask_entity(by, mover["value"])
@@ -358,31 +359,41 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
     is_masked = shown != mover["value"]
     shared = {"of": offer.like, "by": by} if is_masked else {}
     own = "" if is_masked else f'{by}:"{shown}" '
-    behind = target("/console/payments", **shared, q=f"{own}since:1d")
 
     def link(count: int, more: str = "") -> Html:
         return payments_link(here, number(here, count), f"{own}{offer.span}{more}", **shared)
 
     return row(
-        element(
-            "input",
-            type="checkbox",
-            name="pick",
-            value=f"{by}:{offer.like}",
-            checked="" if chosen else None,
-            aria_label=f"{words('contain.pick')} {name}",
-        )
+        _pick(here, offer, chosen=chosen)
         if offer.lists and offer.held_by is None
-        else Html(""),
-        element("a", element("small", words(f"by.{by}")), " ", shown, href=behind),
+        else _named(here, offer),
         payments_link(here, number(here, mover["payments"]), f"{own}{offer.hour}", **shared),
         decimal(here, mover["usual"], 1),
         link(offer.day),
         link(offer.denied, " action:deny"),
         link(offer.passed, " status:succeeded label:none"),
         _where(here, by, offer, name),
-        numeric=(2, 3, 4, 5, 6),
+        numeric=(1, 2, 3, 4, 5),
     )
+
+
+def _pick(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
+    """A box to choose the value for blocking."""
+    box = element(
+        "input",
+        type="checkbox",
+        name="pick",
+        value=f"{offer.mover['by']}:{offer.like}",
+        checked="" if chosen else None,
+    )
+    said = element("span", here.words("contain.pick"), " ", class_="unseen")
+    return element("label", box, said, _named(here, offer), class_="choice")
+
+
+def _named(here: Visit, offer: BlockOffer) -> Html:
+    by, value = offer.mover["by"], offer.mover["value"]
+    kind = element("small", here.words(f"by.{by}"))
+    return element("span", kind, " ", mask_entity(by, value))
 
 
 def _where(here: Visit, by: str, offer: BlockOffer, name: str) -> Html:

@@ -14,6 +14,8 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
+    Row,
+    card_table,
     choices,
     confirmed,
     control_if_allowed,
@@ -22,7 +24,6 @@ from tollkeeper.api.console.parts import (
     notice,
     row,
     since_text,
-    table,
     text_of,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -72,7 +73,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
         element("h1", words("keys_page.title")),
         said or done,
         element("p", words("keys_page.note")),
-        table(
+        card_table(
             [words(f"keys_page.{title}") for title in titles],
             [_row(here, each) for each in reversed(open_)],
             words("keys_page.title"),
@@ -84,7 +85,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
     return html(page(here, words("keys_page.title"), content))
 
 
-def _row(here: Visit, key: JsonObject) -> Html:
+def _row(here: Visit, key: JsonObject) -> Row:
     words, id_ = here.words, key["id"]
     end = key["expires_at"]
     revoke = element(

@@ -19,6 +19,8 @@ from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
+    Row,
+    card_table,
     choices,
     control_if_allowed,
     field,
@@ -141,7 +143,7 @@ async def _list_page(here: Visit, name: str, said: Html, value: str | None = Non
         approval_note(here),
         control_if_allowed(here, "lists:write", _add(here, name)) if "type" in spec else Html(""),
         control_if_allowed(here, "lists:write", _import_form(here, name)),
-        table(
+        card_table(
             [words(f"lists.{title}") for title in titles],
             rows,
             name,
@@ -459,7 +461,7 @@ def _reason(here: Visit) -> Html:
     return element("input", name="note", required="", maxlength="200", aria_label=said)
 
 
-def _entry(here: Visit, name: str, entry: JsonObject, hits: Mapping[str, Html]) -> Html:
+def _entry(here: Visit, name: str, entry: JsonObject, hits: Mapping[str, Html]) -> Row:
     remove = element(
         "form",
         _reason(here),

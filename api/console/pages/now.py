@@ -17,7 +17,7 @@ from litestar.response import Response
 from tollkeeper.api.console.alarm import denied_of, find_cause
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
-from tollkeeper.api.console.page import first_page, page
+from tollkeeper.api.console.page import CHART_SCRIPTS, first_page, page
 from tollkeeper.api.console.pages.alerts import alert_address, alert_title, mark_text
 from tollkeeper.api.console.parts import (
     bar,
@@ -98,7 +98,7 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         hx_select="#now",
         hx_swap="outerHTML",
     )
-    return html(page(here, words("now.title"), content, scripts=("vendor/uplot.js",)))
+    return html(page(here, words("now.title"), content, scripts=CHART_SCRIPTS))
 
 
 async def _moving(here: Visit, hour: dict[str, str]) -> list[JsonObject]:

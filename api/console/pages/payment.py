@@ -127,7 +127,8 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
             class_="columns wide",
         ),
     )
-    return html(page(here, here.words("payment.title", id=id_), content))
+    title = here.words("payment.title", id=id_)
+    return html(page(here, title, content, scripts=("verdicts.js",)))
 
 
 @post("/console/payments/{id_:str}/label")

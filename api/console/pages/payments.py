@@ -100,7 +100,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
         Html("") if rows else element("p", words("payments.none"), class_="empty"),
         next_page(here, found["cursor"], words("payments.older")),
     )
-    return html(page(here, words("frame.payments"), content))
+    return html(page(here, words("frame.payments"), content, scripts=("live.js",)))
 
 
 @post("/console/payments/labels")
@@ -340,7 +340,11 @@ def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
 def _tools(here: Visit, count: int) -> Html:
     words = here.words
     live_box = element(
-        "label", element("input", type="checkbox", id="live"), " ", words("payments.live")
+        "label",
+        element("input", type="checkbox", id="live"),
+        " ",
+        words("payments.live"),
+        class_="with-script",
     )
     csv_link = element(
         "a",

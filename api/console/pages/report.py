@@ -19,6 +19,7 @@ from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.came_back import CAME_BACK, performances
 from tollkeeper.api.console.parts import (
+    card_table,
     choices,
     column,
     field,
@@ -29,7 +30,6 @@ from tollkeeper.api.console.parts import (
     percent,
     read_instant,
     row,
-    table,
     written,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -148,7 +148,7 @@ def _months_table(
             for title in titles
         )
         rows.append(row(*shown, numeric=numeric))
-    return table(
+    return card_table(
         [here.words(f"report.{title}") for title in titles], rows, caption, numeric=numeric
     )
 
@@ -237,7 +237,7 @@ def _what_denials_do(
     return (
         head,
         element("p", element("strong", said)),
-        table(
+        card_table(
             [words(f"report.{title}") for title in ("source", "known", "wrong", "share")],
             rows,
             words("report.denials"),
@@ -347,7 +347,7 @@ async def _top_conditions(here: Visit) -> Html:
         words("label.fraud"),
         words("label.legitimate"),
     )
-    shown = table(titles, rows, words("report.top"), numeric=(1, 2, 3, 4))
+    shown = card_table(titles, rows, words("report.top"), numeric=(1, 2, 3, 4))
     return element("section", element("h2", words("report.top")), shown)
 
 

@@ -11,6 +11,7 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import PAGE_HEADERS, html
+from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import SOURCE, judge
@@ -32,7 +33,7 @@ from tollkeeper.api.html import Html, element, join_html
 _WAITING = "action:challenge action:deny label:none since:7d"
 """The search for payments that need a review: not simply allowed, and without a label."""
 _SORTS = ("oldest", "newest")
-"""What can be judged first, the usual choice first."""
+"""What can be judged first, the usual choice first; besides these the dearest of one currency."""
 _MOST = 100
 """Past this many, verdicts of an hour are no longer counted exactly."""
 
@@ -47,11 +48,13 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
     """Reserve payments for this person's review."""
     here = await visit(request)
     words = here.words
-    sort = (await read_form(request)).get("sort") or _SORTS[0]
-    query = {"q": _WAITING, "limit": "20", "sort": sort}
+    order = (await read_form(request)).get("sort") or _SORTS[0]
+    sort, _, currency = order.partition(":")
+    wanted = f"{_WAITING} currency:{currency}" if currency else _WAITING
+    query = {"q": wanted, "limit": "20", "sort": sort}
     found = await here.client.send("POST", "/v1/claims", query)
     if not found["payments"]:
-        return await _page(here, element("p", words("review.none"), class_="empty"), sort)
+        return await _page(here, element("p", words("review.none"), class_="empty"), order)
     shown = join_html(
         element("p", words("review.yours"), " ", instant(here, found["ends_at"], "%H:%M")),
         element("p", words("review.keys"), class_="hints"),
@@ -65,7 +68,7 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
             data_stands=words("review.stands"),
         ),
     )
-    return await _page(here, shown, sort)
+    return await _page(here, shown, order)
 
 
 @post("/console/review/{id_:str}", status_code=204)
@@ -76,17 +79,18 @@ async def give_verdict(request: Request[Any, Any, Any], id_: FromPath[str]) -> R
     return Response(None, status_code=204, headers=PAGE_HEADERS)
 
 
-async def _page(here: Visit, shown: Html, sort: str | None = None) -> Response[str]:
+async def _page(here: Visit, shown: Html, order: str | None = None) -> Response[str]:
     words = here.words
     ask = here.client.get
     hour = text_of(here.now - timedelta(hours=1))
-    counted, oldest, given = await asyncio.gather(
+    counted, oldest, given, waiting = await asyncio.gather(
         ask("/v1/payments/count", {"q": _WAITING}),
         ask("/v1/payments", {"q": _WAITING, "sort": "oldest", "limit": "1"}),
         ask("/v1/labels", {"since": hour, "source": SOURCE, "limit": str(_MOST)}),
+        ask("/v1/figures", {"q": _WAITING, "by": "currency"}),
     )
     count, verdicts = counted["count"], len(given["labels"])
-    choice = choices("sort", ((each, words(f"review.{each}_first")) for each in _SORTS), sort)
+    choice = choices("sort", _orders(here, waiting["figures"]), order)
     button = element("button", words("review.take"), autofocus="")
     content = join_html(
         element("h1", words("frame.review")),
@@ -116,4 +120,19 @@ async def _page(here: Visit, shown: Html, sort: str | None = None) -> Response[s
         ),
         shown,
     )
-    return html(page(here, words("frame.review"), content))
+    return html(page(here, words("frame.review"), content, scripts=("verdicts.js",)))
+
+
+def _orders(here: Visit, waiting: list[JsonObject]) -> list[tuple[str, str]]:
+    """Return the orders to choose from: by time, and by amount in each currency, the one in which most
+    payments wait first.
+    """
+    most_first = sorted(waiting, key=lambda each: -int(each["tally"]["payments"]))
+    return [
+        *((each, here.words(f"review.{each}_first")) for each in _SORTS),
+        *(
+            (f"dearest:{each['by']}", here.words("review.dearest_first", currency=each["by"]))
+            for each in most_first
+            if each["tally"]["payments"]
+        ),
+    ]

@@ -17,6 +17,7 @@ from tollkeeper.api.console.form import Form, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.came_back import CAME_BACK
 from tollkeeper.api.console.parts import (
+    card_table,
     choices,
     column,
     control_if_allowed,
@@ -77,7 +78,7 @@ async def rules(request: Request[Any, Any, Any]) -> Response[str]:
     )
     content = join_html(
         element("header", element("h1", words("frame.rules")), new, class_="tools"),
-        table(
+        card_table(
             [words(f"rules.{title}") for title in titles],
             rows,
             words("frame.rules"),
@@ -331,7 +332,7 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
     return element(
         "section",
         element("h2", words("rule.performance")),
-        table(
+        card_table(
             [words(f"rule.{title}") for title in titles],
             rows,
             words("rule.performance"),
@@ -495,7 +496,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
     return element(
         "section",
         element("h2", words("rule.versions")),
-        table([words(f"rule.{title}") for title in titles], rows, words("rule.versions")),
+        card_table([words(f"rule.{title}") for title in titles], rows, words("rule.versions")),
         Html("")
         if here.four_eyes
         else control_if_allowed(here, "rules:publish", _rollout_form(here, found)),

@@ -14,8 +14,9 @@ from litestar.response import Response
 
 from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
-from tollkeeper.api.console.page import page
+from tollkeeper.api.console.page import CHART_SCRIPTS, page
 from tollkeeper.api.console.parts import (
+    card_table,
     chart,
     column,
     control_if_allowed,
@@ -72,7 +73,7 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
         element("h2", words("score.holdout")),
         await _false_positives(here),
     )
-    return html(page(here, words("frame.score"), content, scripts=("vendor/uplot.js",)))
+    return html(page(here, words("frame.score"), content, scripts=CHART_SCRIPTS))
 
 
 def _spans(here: Visit, since: str) -> Html:
@@ -209,7 +210,7 @@ async def _weighed(here: Visit, since: str) -> Html:
             )
         )
     titles = ("pair", "challenge", "deny", "stopped", "people_denied", "people_challenged", "cost")
-    shown = table(
+    shown = card_table(
         [*(words(f"score.{title}") for title in titles), words("rule.act")],
         rows,
         words("score.weigh"),
@@ -291,7 +292,7 @@ def _thresholds(here: Visit, buckets: list[JsonObject], since: str, in_force: Js
             )
         )
     titles = ("at", "denied", "share", "recall", "precision", "honest")
-    return table(
+    return card_table(
         [here.words(f"score.{title}") for title in titles],
         rows,
         here.words("score.thresholds"),

@@ -16,6 +16,7 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.keys import KEYS_PAGE
 from tollkeeper.api.console.pages.users import USERS
 from tollkeeper.api.console.parts import (
+    card_table,
     choices,
     control_if_allowed,
     field,
@@ -262,5 +263,7 @@ def _webhooks(here: Visit, webhooks: list[JsonObject], deliveries: list[JsonObje
     titles = ("notice", "url", "state", "attempts", "error", "delivered")
     return join_html(
         element("ul", *(element("li", element("code", each["url"])) for each in webhooks)),
-        table([words(f"settings.{each}") for each in titles], rows, words("settings.webhooks")),
+        card_table(
+            [words(f"settings.{each}") for each in titles], rows, words("settings.webhooks")
+        ),
     )

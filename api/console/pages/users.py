@@ -13,6 +13,8 @@ from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
+    Row,
+    card_table,
     choices,
     confirmed,
     control_if_allowed,
@@ -20,7 +22,6 @@ from tollkeeper.api.console.parts import (
     instant,
     notice,
     row,
-    table,
 )
 from tollkeeper.api.console.visit import SIGN_IN, Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -81,7 +82,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
         element("h1", words("users.title")),
         said or _done(here),
         element("p", words("users.note")),
-        table([words(f"users.{title}") for title in titles], rows, words("users.title"))
+        card_table([words(f"users.{title}") for title in titles], rows, words("users.title"))
         if rows
         else element("p", words("users.none"), class_="empty"),
         control_if_allowed(here, "users:write", _new(here)),
@@ -91,7 +92,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
     return html(page(here, words("users.title"), content))
 
 
-def _row(here: Visit, user: JsonObject) -> Html:
+def _row(here: Visit, user: JsonObject) -> Row:
     words, name = here.words, user["name"]
     address = f"{USERS}/{segment(name)}"
     act = join_html(

@@ -557,6 +557,22 @@ async def test_the_review_begins_with_the_oldest_each_with_its_age(own_shop: Sho
     assert refused.status_code == 422
 
 
+async def test_the_review_offers_the_dearest_first_in_each_currency_that_waits(
+    own_shop: Shop,
+) -> None:
+    asked = {"bot_behaviour": True, "rule": {"name": "gate"}}
+    yen = payment(id="yen", amount=70_000, currency="JPY", analyze=asked)
+    assert (await own_shop.service.client.post("/v1/payments", json=yen)).status_code == 201
+    page = (await own_shop.browser.get("/console/review")).text
+    orders = re.findall(r'<option value="dearest:(\w+)">Dearest first, (\w+)<', page)
+    (common, _), rare = orders
+    assert rare == ("JPY", "JPY")
+    sent = await own_shop.browser.post("/console/review", data={"sort": f"dearest:{common}"})
+    rows = [unescape(each) for each in re.findall(r'<tr data-id="([^"]+)"', sent.text)]
+    assert rows == [HOSTILE, "order-2", "order-1", "order-0"]
+    assert f'<option value="dearest:{common}" selected="">' in sent.text
+
+
 async def test_the_menu_says_how_many_alerts_and_proposals_are_open(own_shop: Shop) -> None:
     api, browser = own_shop.service.client, own_shop.browser
     assert 'hx-get="/console/waiting/alerts"' in (await browser.get("/console/lists")).text

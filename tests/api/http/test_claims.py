@@ -44,9 +44,29 @@ async def test_the_oldest_are_given_first_to_who_asks_for_them(service: Service)
     asked = {"label": "none", "limit": 4, "sort": "oldest"}
     answer = await ana.post("/v1/claims", params=asked)
     assert [each["id"] for each in answer.json()["payments"]] == ["p-0", "p-1", "p-2", "p-3"]
-    wrong = await ana.post("/v1/claims", params={"sort": "dearest"})
+    wrong = await ana.post("/v1/claims", params={"sort": "cheapest"})
     assert wrong.status_code == 422
     assert wrong.json()["errors"][0]["field"] == "sort"
+
+
+async def test_the_dearest_are_given_first_in_one_currency(service: Service) -> None:
+    (ana,) = await reviewers(service, 1)
+    for number, amount in enumerate((7, 700, 70, 700, 7000)):
+        currency = "JPY" if amount == 7000 else "BRL"
+        body = payment(id=f"dear-{number}", amount=amount, currency=currency)
+        assert (await service.client.post("/v1/payments", json=body)).status_code == 201
+    asked = {"sort": "dearest", "q": "currency:BRL id:dear-*"}
+    answer = await ana.post("/v1/claims", params=asked)
+    assert [each["id"] for each in answer.json()["payments"]] == [
+        "dear-1",
+        "dear-3",
+        "dear-2",
+        "dear-0",
+    ]
+    for mixed in ("label:none", "currency:BRL currency:JPY"):
+        wrong = await ana.post("/v1/claims", params={"sort": "dearest", "q": mixed})
+        assert wrong.status_code == 422
+        assert wrong.json()["errors"][0]["field"] == "currency"
 
 
 async def test_what_is_ones_own_is_given_again_until_it_is_judged(service: Service) -> None:

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollkeeper.engine.search.blocks import set_of
-from tollkeeper.engine.search.numbers_by_bits import at_least, bits_in, by_number, sum_of
+from tollkeeper.engine.search.numbers_by_bits import (
+    at_least,
+    bits_in,
+    by_number,
+    from_highest,
+    sum_of,
+)
 
 numbers = st.lists(st.integers(0, 300), max_size=30)
 
@@ -30,3 +36,4 @@ def test_sums_ranges_and_values_are_those_of_the_numbers(
     for position in meant:
         expected[held[position]] |= 1 << position
     assert by_number(by_bit, members) == sorted(expected.items())
+    assert [*from_highest(by_bit, members)] == sorted(expected.items(), reverse=True)

@@ -165,6 +165,8 @@ def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: l
         expected = [each.sequence for each in chosen(payments, text, shop.now)]
         assert paged(index, wanted, "oldest") == expected, text
         assert paged(index, wanted, "newest") == expected[::-1], text
+        dear = {each.sequence: -each.payment.amount for each in payments}
+        assert paged(index, wanted, "dearest") == sorted(expected, key=dear.__getitem__), text
         assert count_matches(index, wanted) == len(expected), text
         assert_figures(index, shop, payments, text)
         assert_scores(index, shop, payments, text)

@@ -26,6 +26,13 @@ NAVIGATION = (
 """Each page's name, its address, and the scope that it requires."""
 COUNTED_PAGES = ("alerts", "changes")
 """Pages whose link shows how many items wait."""
+_BELOW = {
+    "/console/contain": "/console/alerts",
+    "/console/came-back": "/console/report",
+    "/console/new-rule": "/console/rules",
+    "/console/backtests": "/console/rules",
+}
+"""Pages whose address is not below that of the page in the menu to which they belong."""
 GO_KEYS = {
     "now": "n",
     "payments": "p",
@@ -134,7 +141,8 @@ def _waiting(name: str) -> Html:
 
 
 def _is_here(path: str, address: str) -> bool:
-    return path == address or (address != "/console" and path.startswith(address + "/"))
+    own = next((menu for below, menu in _BELOW.items() if path.startswith(below)), path)
+    return own == address or (address != "/console" and own.startswith(address + "/"))
 
 
 def _calls(words: Words, calls: Iterable[MadeCall]) -> Html:
@@ -177,6 +185,10 @@ def _keys(visit: Visit) -> Html:
             (("Enter",), words("keys.open")),
             (("f", "l", "u"), words("keys.verdict")),
             (("z",), words("keys.undo")),
+            (("←", "→"), words("keys.threshold")),
+            (("PgUp", "PgDn"), words("keys.threshold_far")),
+            (("Home", "End"), words("keys.threshold_ends")),
+            (("Esc", "Tab"), words("keys.leave")),
             (("?",), words("keys.help")),
         )
     ]

@@ -169,8 +169,17 @@ def test_no_page_has_an_error_a_foreign_request_or_a_barrier_in_any_scheme_or_si
         for width in NARROW:
             page.set_viewport_size({"width": width, "height": 800})
             page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
+            assert page.evaluate(WIDER) == [], (address, width)
         assert wrong == [], address
     page.context.close()
+
+
+WIDER = """() => {
+  for (const each of document.querySelectorAll("main details")) each.open = true;
+  const wider = (part) => part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).overflowX !== "visible";
+  return [...document.querySelectorAll("main *:not(.unseen, thead)")].filter(wider).map((part) => part.outerHTML.slice(0, 200));
+}"""
+"""What has to be scrolled sideways, also in what can be opened."""
 
 
 def barriers(page: Any, *checks: str) -> list[Any]:

@@ -115,7 +115,7 @@ def _narrow_form(here: Visit) -> Html:
         element("button", here.words("payments.go"), class_="quiet"),
         every if any(_narrowed(here).values()) else Html(""),
         action=CHANGES,
-        class_="line",
+        class_="line narrowing",
     )
 
 

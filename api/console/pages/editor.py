@@ -5,6 +5,7 @@ version, then published.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -288,6 +289,11 @@ async def _live_text(here: Visit, name: str | None) -> str | None:
     return text
 
 
+def _worst(severities: Sequence[str]) -> str:
+    """Return the class of the heading over diagnostics of these severities."""
+    return "bad" if "error" in severities else "doubtful" if severities else "good"
+
+
 def _findings(here: Visit, found: JsonObject) -> Html:
     words = here.words
     diagnostics = found["diagnostics"]
@@ -345,7 +351,7 @@ def _findings(here: Visit, found: JsonObject) -> Html:
         for each in found["windows"]
     ]
     return join_html(
-        element("h2", head, class_="bad" if "error" in severities else "good"),
+        element("h2", head, class_=_worst(severities)),
         element("ul", *items, class_="diagnostics"),
         meaning,
         element("h2", words("editor.tests", passed=passed, count=len(tests))),

@@ -13,6 +13,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.settings_head import KEYS_PAGE, settings_head
 from tollkeeper.api.console.parts import (
     Row,
     card_table,
@@ -29,7 +30,6 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
-KEYS_PAGE = "/console/settings/keys"
 OFFERED_SCOPES = ("payments:write", "events:write", "payments", "rules", "payments:read", "admin")
 """The usual scopes; keys with others are made by command or over HTTP."""
 _DAYS = ("30", "90", "365")
@@ -70,7 +70,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
     titles = ("id", "name", "scopes", "owner", "made", "used", "ends", "act")
     open_ = [each for each in found if each["revoked_at"] is None]
     content = join_html(
-        element("h1", words("keys_page.title")),
+        settings_head(here, KEYS_PAGE),
         said or done,
         element("p", words("keys_page.note")),
         card_table(

@@ -443,7 +443,7 @@ def _add(here: Visit, name: str) -> Html:
     words = here.words
     return element(
         "form",
-        field(words("lists.values"), element("textarea", name="values", rows="2", required="")),
+        field(words("lists.values"), element("textarea", name="values", rows="1", required="")),
         field(words("lists.note"), element("input", name="note", maxlength="200")),
         field(words("lists.expires"), element("input", type="datetime-local", name="expires_at")),
         element("button", words("lists.add")),

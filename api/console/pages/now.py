@@ -21,6 +21,7 @@ from tollkeeper.api.console.page import CHART_SCRIPTS, first_page, page
 from tollkeeper.api.console.pages.alerts import alert_address, alert_title, mark_text
 from tollkeeper.api.console.parts import (
     bar,
+    card_table,
     chart,
     control_if_allowed,
     decimal,
@@ -205,7 +206,7 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
         " ",
         Html("")
         if address is None
-        else element("a", here.words("now.look"), href=address, class_="button"),
+        else element("a", here.words("now.look"), href=address, class_="button quiet"),
         " ",
         control_if_allowed(
             here,
@@ -383,7 +384,7 @@ def _alerts(here: Visit, alerts: list[JsonObject]) -> Html:
     words = here.words
     if not alerts:
         return element("p", words("alerts.none"), class_="empty")
-    return table(
+    return card_table(
         [words(f"alerts.{title}") for title in ("monitor", "key", "state", "at")],
         [
             row(
@@ -391,11 +392,9 @@ def _alerts(here: Visit, alerts: list[JsonObject]) -> Html:
                 mask_alert_key(each),
                 mark_text(here, each["mark"]),
                 since_text(here, each["at"]),
-                numeric=(3,),
             )
             for each in alerts
         ],
         words("now.alerts"),
-        numeric=(3,),
         class_="rows",
     )

@@ -21,6 +21,7 @@ from tollkeeper.api.console.pages.lists import send_entries
 from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
+    card_table,
     control_if_allowed,
     decimal,
     errors_notice,
@@ -102,6 +103,7 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
     content = join_html(
         _verdict_notice(here, id_),
         _head(here, shown, labels["label"], _because(here, rule, text, masks)),
+        control_if_allowed(here, "labels:write", _verdicts(here, id_)),
         Html("") if refused is None else errors_notice(refused.errors),
         element(
             "div",
@@ -114,7 +116,6 @@ async def _page(here: Visit, id_: str, revealed: JsonObject | None = None) -> Re
             ),
             element(
                 "div",
-                control_if_allowed(here, "labels:write", _verdicts(here, id_)),
                 _facts(here, shown, revealed),
                 _related_table(here, id_, related["related"]),
                 element("section", element("h2", here.words("payment.add_to_list")), adding)
@@ -323,9 +324,10 @@ def _rule(
         return Html("")
     rule = explanation.get("rule")
     repeated = explanation["repeated"]
-    exact = notice(
-        "good" if repeated else "warning",
-        words("payment.repeated" if repeated else "payment.not_repeated"),
+    exact = (
+        element("p", "✓ ", words("payment.repeated"), class_="hints good")
+        if repeated
+        else notice("warning", words("payment.not_repeated"))
     )
     if rule is None:
         return join_html(exact, element("p", words("payment.no_rule"), class_="empty"))
@@ -462,6 +464,7 @@ def _score(here: Visit, explanation: JsonObject | None) -> Html:
             ],
             words("payment.signals"),
             numeric=(2,),
+            class_="signals",
         ),
         element(
             "details",
@@ -598,7 +601,7 @@ def _related_table(here: Visit, id_: str, related: list[JsonObject]) -> Html:
     return element(
         "section",
         element("h2", here.words("payment.related")),
-        table(
+        card_table(
             [here.words(f"payment.{title}") for title in titles],
             rows,
             here.words("payment.related"),
@@ -657,17 +660,11 @@ def _verdicts(here: Visit, id_: str) -> Html:
         for name, key in _VERDICTS
     ]
     return element(
-        "section",
-        element("h2", here.words("payment.verdict")),
-        element(
-            "form",
-            *buttons,
-            field(
-                here.words("payment.verdict_note"),
-                element("input", name="note", maxlength="200"),
-            ),
-            method="post",
-            action=f"{payment_address(id_)}/label",
-            class_="verdicts",
-        ),
+        "form",
+        *buttons,
+        field(here.words("payment.verdict_note"), element("input", name="note", maxlength="200")),
+        method="post",
+        action=f"{payment_address(id_)}/label",
+        class_="verdicts",
+        aria_label=here.words("payment.verdict"),
     )

@@ -351,18 +351,24 @@ def _tools(here: Visit, count: int) -> Html:
         words("payments.csv"),
         href=target("/console/payments/export.csv", q=here.query.get("q")),
     )
+    is_shared = "of" in here.query  # a file's address would hold the shared value
     return join_html(
         element("p", words("payments.count", count=number(here, count)), id="count", role="status"),
-        live_box,
-        csv_link,
+        live_box if _is_followed(here) else Html(""),
+        Html("") if is_shared else csv_link,
     )
+
+
+def _is_followed(here: Visit) -> bool:
+    """Whether the live feed goes on from this page."""
+    return "of" not in here.query and "cursor" not in here.query
 
 
 def _live(here: Visit, query: str, place: str) -> dict[str, str]:
     """What the live feed goes on from, and its texts; nothing on a page that has none."""
     return (
         {}
-        if "of" in here.query or "cursor" in here.query
+        if not _is_followed(here)
         else {
             "data_live": target("/console/payments/live", q=query),
             "data_place": place,

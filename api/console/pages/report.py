@@ -22,14 +22,15 @@ from tollkeeper.api.console.parts import (
     card_table,
     choices,
     column,
+    decimal,
     field,
-    money,
     moneys,
     number,
     payments_link,
     percent,
     read_instant,
     row,
+    table,
     written,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -222,7 +223,8 @@ def _what_denials_do(
         else words("report.one_share", share=shown[0])
     )
     kept = [
-        _amounts(here, currency, amount, low, high) for currency, amount in denied["money"].items()
+        row(currency, *(_kept(here, amount, share) for share in (high, low)), numeric=(1, 2))
+        for currency, amount in sorted(denied["money"].items())
     ]
     rows = [
         row(
@@ -243,7 +245,13 @@ def _what_denials_do(
             words("report.denials"),
             numeric=(1, 2, 3),
         ),
-        element("p", words("report.prevented"), " ", column(kept)),
+        element("h3", words("report.prevented")),
+        table(
+            [words("by.currency"), words("report.least"), words("report.most")],
+            kept,
+            words("report.prevented"),
+            numeric=(1, 2),
+        ),
         element("p", words("report.prevented_note"), class_="hints"),
     )
 
@@ -262,10 +270,9 @@ def _known_link(here: Visit, source: str, count: int, which: str) -> Html:
     return payments_link(here, shown, f"action:deny {labels} since:{SPAN}{named}")
 
 
-def _amounts(here: Visit, currency: str, denied: str, low: Decimal, high: Decimal) -> str:
-    """Return the amount of right denials, from the least to the most."""
-    least, most = (money(here, Decimal(denied) * (1 - share), currency) for share in (high, low))
-    return least if least == most else f"{least} – {most}"
+def _kept(here: Visit, denied: str, wrong: Decimal) -> str:
+    """Return the amount of right denials, if this share of denials is wrong."""
+    return decimal(here, Decimal(denied) * (1 - wrong), 2)
 
 
 def _links(here: Visit, month: JsonObject) -> dict[str, str]:

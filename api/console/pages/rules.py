@@ -406,7 +406,7 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
     ]
     end = element(
         "form",
-        element("button", here.words("rule.end_shadow"), name="version", value=""),
+        element("button", here.words("rule.end_shadow"), name="version", value="", class_="quiet"),
         method="post",
         action=f"{rule_address(found['name'])}/shadow",
     )
@@ -569,7 +569,7 @@ def _rollout_form(here: Visit, found: JsonObject) -> Html:
             element("input", type="number", name="percent", min="1", max="99", value="10"),
         ),
         field(words("rule.rollout_by"), choices("by", keys)),
-        element("button", words("rule.start_rollout")),
+        element("button", words("rule.start_rollout"), class_="quiet"),
         end,
         method="post",
         action=f"{rule_address(found['name'])}/rollout",

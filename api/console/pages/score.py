@@ -253,7 +253,7 @@ def _curve(
         [[_label_count(each, label) for each in buckets] for label in _LABELS],
         shown,
         words("frame.as_table"),
-        data_kinds="deny allow none",
+        data_kinds="deny allow soft",
         data_plain="1",
         data_across=words("payments.score"),
         **({"data_thresholds": _slider_names(here)} if chosen else {}),
@@ -358,7 +358,7 @@ async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
         shares,
         shown,
         words("frame.as_table"),
-        data_kinds="deny none",
+        data_kinds="deny soft",
         data_plain="1",
         data_across=words("payments.score"),
     )

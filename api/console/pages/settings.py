@@ -13,12 +13,10 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.keys import KEYS_PAGE
-from tollkeeper.api.console.pages.users import USERS
+from tollkeeper.api.console.pages.settings_head import SETTINGS, settings_head
 from tollkeeper.api.console.parts import (
     card_table,
     choices,
-    control_if_allowed,
     field,
     instant,
     notice,
@@ -39,7 +37,7 @@ _APPROVALS = ("publish", "thresholds", "lists")
 """The changes for which an account can require approval."""
 
 
-@get("/console/settings")
+@get(SETTINGS)
 async def settings(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
@@ -49,20 +47,7 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
     lists = (await here.client.get("/v1/lists"))["lists"] if here.may("lists:read") else []
     deliveries = (await here.client.get("/v1/webhooks/deliveries", {"limit": "20"}))["deliveries"]
     content = join_html(
-        element(
-            "header",
-            element("h1", words("frame.settings")),
-            control_if_allowed(
-                here,
-                "users:read",
-                join_html(
-                    element("a", words("users.title"), href=USERS, class_="button quiet"),
-                    " ",
-                    element("a", words("keys_page.title"), href=KEYS_PAGE, class_="button quiet"),
-                ),
-            ),
-            class_="tools",
-        ),
+        settings_head(here, SETTINGS),
         notice("good", words("settings.saved")) if "saved" in here.query else Html(""),
         _form(here, account, lists)
         if here.may("settings:write")
@@ -84,7 +69,7 @@ async def settings(request: Request[Any, Any, Any]) -> Response[str]:
     return html(page(here, words("frame.settings"), content))
 
 
-@post("/console/settings")
+@post(SETTINGS)
 async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     sent = await read_form(request)
@@ -110,7 +95,7 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
         proposal = {"note": sent.get("note"), "settings": shared}
         made = await here.client.send("POST", "/v1/proposals", body={"proposal": proposal})
         return go_to(proposed_address(made["proposal"]["number"]))
-    return go_to(target("/console/settings", saved="1"))
+    return go_to(target(SETTINGS, saved="1"))
 
 
 def _approval_settings(approvals: JsonObject) -> set[str]:
@@ -191,7 +176,7 @@ def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html
         element("div", *parts, class_="parts"),
         element("div", note, element("button", words("settings.save")), class_="line"),
         method="post",
-        action="/console/settings",
+        action=SETTINGS,
     )
 
 

@@ -13,7 +13,7 @@ from tollkeeper.api.console.answers import attempt_cookie, go_to, html, session_
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import document
-from tollkeeper.api.console.parts import field, notice
+from tollkeeper.api.console.parts import field, notice, with_code
 from tollkeeper.api.console.visit import (
     ATTEMPT_COOKIE,
     COOKIE,
@@ -113,7 +113,7 @@ async def _form(
             element("h1", "Tollkeeper"),
             notice("error", words("sign_in.failed")) if failed else Html(""),
             Html("") if code else _providers(words, providers),
-            element("p", words("sign_in.with_link" if code else "sign_in.with_key")),
+            element("p", with_code(words("sign_in.with_link" if code else "sign_in.with_key"))),
             element(
                 "form",
                 way,

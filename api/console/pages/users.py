@@ -12,6 +12,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.settings_head import USERS, settings_head
 from tollkeeper.api.console.parts import (
     Row,
     card_table,
@@ -26,7 +27,6 @@ from tollkeeper.api.console.parts import (
 from tollkeeper.api.console.visit import SIGN_IN, Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
-USERS = "/console/settings/users"
 OFFERED_ROLES = ("viewer", "analyst", "lead", "auditor", "admin")
 
 
@@ -79,7 +79,7 @@ async def _page(here: Visit, said: Html | None = None) -> Response[str]:
     titles = ("name", "role", "merchants", "since", "by", "act")
     rows = [_row(here, each) for each in found]
     content = join_html(
-        element("h1", words("users.title")),
+        settings_head(here, USERS),
         said or _done(here),
         element("p", words("users.note")),
         card_table([words(f"users.{title}") for title in titles], rows, words("users.title"))

@@ -1,11 +1,10 @@
 // Charts: counts over time, stacked, or lines over scores, on which thresholds are moved.
 "use strict";
 
-// What the style sheet says of a kind of line, as the canvas takes it.
-function colour(kind) {
-  const style = getComputedStyle(document.documentElement);
+// A colour of the style sheet, in the scheme in force, as a canvas takes it.
+function colour(written) {
   const probe = document.createElement("span");
-  probe.style.color = style.getPropertyValue(kind === "none" ? "--soft" : `--${kind}`);
+  probe.style.color = written;
   document.body.append(probe);
   const found = getComputedStyle(probe).color;
   probe.remove();
@@ -25,18 +24,19 @@ function draw(host) {
     below = plain ? counts : counts.map((count, at) => count + below[at]);
     shown.push(below);
   }
-  const ink = colour("none");
+  const ink = colour("var(--soft)");
   const clock = new Intl.DateTimeFormat(document.documentElement.lang, {
     hour: "2-digit",
     minute: "2-digit",
     hourCycle: "h23",
     timeZone: host.dataset.zone,
   });
-  const axis = { stroke: ink, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  const axis = { stroke: ink, grid: { stroke: colour("var(--line)"), width: 1 }, ticks: { show: false } };
   const series = names.map((label, at) => ({
     label,
-    stroke: colour(kinds[at]),
-    fill: plain ? undefined : colour(kinds[at]).replace("rgb(", "rgba(").replace(")", ", 0.35)"),
+    stroke: colour(`var(--${kinds[at]})`),
+    // Opaque, so that areas that stand on one another do not mix their colours.
+    fill: plain ? undefined : colour(`color-mix(in srgb, var(--${kinds[at]}) 40%, var(--panel))`),
     width: 1.5,
     points: { show: false },
     value: (_plot, _value, _series, place) => (place === null ? "–" : figure(data[at + 1][place])),
@@ -65,7 +65,7 @@ function draw(host) {
           ({ ctx, bbox, valToPos }) => {
             // Each publication is a line at its time, with its name.
             ctx.save();
-            ctx.strokeStyle = ctx.fillStyle = colour("accent");
+            ctx.strokeStyle = ctx.fillStyle = colour("var(--accent)");
             ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
             for (const [at, name] of JSON.parse(host.dataset.marks ?? "[]")) {
               if (at < data[0][0]) continue;

@@ -125,4 +125,3 @@ function follow(table, box) {
 const table = document.querySelector("table[data-live]");
 const box = document.getElementById("live");
 if (table && box) follow(table, box);
-else if (box) box.disabled = true;

@@ -35,7 +35,7 @@ VERDICTS = ("fraud", "fraud", "legitimate", "fraud")
 def cells(page: str, row: str, of: str = "") -> list[str]:
     """The texts of the first row that holds `row`, in the table `of` this caption or in any."""
     after = page[page.index(f'aria-label="{of}"') :] if of else page
-    found = next(each for each in re.findall(r"<tr>.*?</tr>", after, re.DOTALL) if row in each)
+    found = next(each for each in re.findall(r"<tr[ >].*?</tr>", after, re.DOTALL) if row in each)
     parts = re.findall(r"<td[^>]*>(.*?)</td>", found, re.DOTALL)
     return [re.sub(r"<[^>]+>", "", part).strip() for part in parts]
 
@@ -148,8 +148,11 @@ async def test_how_many_denials_are_wrong_is_a_range_of_what_each_source_knows(
     low, high = (f"{100 * share:.0f}\u202f%" for share in (min(shares), max(shares)))
     assert f"Between {low} and {high} of denials are wrong" in page
     euros = sum(Decimal(str(each["amount"])) for each in denied if each["currency"] == "EUR")
-    least = f"{euros * (1 - Decimal(max(shares))):,.2f}\u00a0EUR".replace(",", "\u202f")
-    assert f"{least} – " in page.partition("Kept away")[2]
+    kept = [
+        f"{euros * (1 - Decimal(share)):,.2f}".replace(",", "\u202f")
+        for share in (max(shares), min(shares))
+    ]
+    assert cells(page, ">EUR<", "Kept away") == ["EUR", *kept]
 
 
 async def test_those_who_came_back_are_led_to_from_the_report_and_from_the_rule(

@@ -41,7 +41,7 @@ def main() -> None:
                     executable_path=shutil.which("chromium"), args=["--no-sandbox"]
                 )
                 page = browser.new_context(viewport=_SIZE, locale="en").new_page()
-                page.goto(link)
+                _take(page, (("sign-in", link, "button"),))
                 page.click("button")
                 page.wait_for_timeout(_SETTLE_S * 1000)
                 _take_all(page, page.url)
@@ -62,13 +62,19 @@ def _take_all(page: Page, home: str) -> None:
         ("now", home, ".uplot"),
         ("payments", denied, "table.payments"),
         ("payment", payment, "pre.rule"),
+        ("rules", f"{home}/rules", "table"),
         ("rule", rule, "table"),
+        ("compare", f"{rule}/compare?before=1&after=3", "pre.rule"),
         ("alerts", f"{home}/alerts", "table"),
         ("alert", alert, "table"),
         ("contain", f"{home}/contain", "table"),
         ("edit", f"{rule}/edit", "#findings h2"),
         ("users", f"{home}/settings/users", "main"),
         ("keys", f"{home}/settings/keys", "table"),
+    )
+    after_containing = (
+        ("list", f"{home}/lists/blocked_bins", "table"),
+        ("came-back", f"{home}/came-back", "table"),
     )
     after_proposing = (
         ("changes", f"{home}/changes", "article"),
@@ -78,13 +84,17 @@ def _take_all(page: Page, home: str) -> None:
         ("settings", f"{home}/settings", "main"),
     )
     _take(page, pages)
+    page.goto(home)
+    page.keyboard.press("?")
+    _take_here(page, "help")
     page.goto(f"{home}/review")
     page.click("main form button")
     page.wait_for_selector("table.payments")
     page.keyboard.press("j")
-    for scheme in _SCHEMES:
-        page.emulate_media(color_scheme=scheme)
-        page.screenshot(path=FOLDER / f"review-{scheme}.png")
+    _take_here(page, "review")
+    page.goto(f"{home}/contain")
+    page.click("main form button")
+    _take(page, after_containing)
     _propose(page, home, rule)
     _take(page, after_proposing)
 
@@ -101,6 +111,13 @@ def _take(page: Page, pages: tuple[tuple[str, str, str], ...]) -> None:
             page.set_viewport_size(viewport)
             page.screenshot(path=FOLDER / f"{name}-{size}.png")
             page.set_viewport_size(_SIZE)
+
+
+def _take_here(page: Page, name: str) -> None:
+    """A page that no address leads to as it is."""
+    for scheme in _SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
 
 
 def _propose(page: Page, home: str, rule: str) -> None:

@@ -333,6 +333,57 @@ def test_an_attack_is_contained_from_the_alert_on_in_three_clicks(desk: Desk) ->
     page.context.close()
 
 
+def test_an_attack_is_walked_through_from_the_alarm_to_the_report(desk: Desk) -> None:
+    page = desk.page(viewport=WIDE)
+    page.click(".notice.alarm a[href='/console/contain']")
+    page.wait_for_url("**/console/contain")
+    assert "Device" in page.locator("label:has(input[name=pick]:checked)").inner_text()
+    page.fill("input[name=reason]", "card testing by one device")
+    page.click("form[action='/console/contain'] button")
+    page.wait_for_selector(".notice.good")
+    for number in range(3):
+        cheap = payment(id=f"walked-{number}", amount=5, device=BOT, analyze=ASKED)
+        decided = desk.client.post("/payments", json=cheap).json()["payment"]["analyses"]
+        assert decided["rule"]["condition"]["id"] == "known"
+    wait_until_found(desk.client, 3, "id:walked-* condition:known")
+    for key in ("g", "n"):
+        page.keyboard.press(key)
+    page.wait_for_url(f"{desk.url}/console")
+    blocked = page.locator("tr", has_text="known").locator("td.number a")
+    count = blocked.inner_text()
+    blocked.click()
+    page.wait_for_url("**/console/payments?*")
+    assert page.inner_text("#count") == f"{count} payments"
+    for key in ("j", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/console/payments/walked-2")
+    assert "A device that an analyst has blocked" in page.inner_text("h1")
+    page.keyboard.press("f")
+    page.wait_for_selector(".notice.good")
+    for key in ("g", "a"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/console/alerts")
+    page.click("table.rows tbody a >> nth=0")
+    page.wait_for_url("**/console/alerts/*")
+    page.fill("input[name=note]", "contained")
+    page.click("button[name=state][value=closed]")
+    page.wait_for_selector(".state.closed")
+    for key in ("g", "t"):
+        page.keyboard.press(key)
+    page.wait_for_url("**/console/report")
+    row = page.locator("tr", has_text="known").last
+    assert row.locator("td").nth(1).inner_text() == count
+    assert int(row.locator("td").nth(3).inner_text()) >= 1
+    assert "looked after: 1" in page.inner_text("main")
+    id_ = desk.client.get("/alerts").json()["alerts"][0]["id"]
+    reopened = {"alert": {"state": "open", "note": ""}}
+    assert desk.client.put(f"/alerts/{id_}", json=reopened).status_code == 200
+    entries = {"entries": [{"value": "d-bot-7"}]}
+    desk.client.request("DELETE", "/lists/blocked/entries", json=entries)
+    desk.client.delete("/payments/walked-2/labels/review")
+    page.context.close()
+
+
 def test_what_a_page_shows_as_curl_works_as_it_is_pasted(desk: Desk) -> None:
     page = desk.page(java_script_enabled=False)
     addresses = (*PAGES, "/console/payments?q=action:deny", "/console/score?deny=0.9&challenge=0.4")

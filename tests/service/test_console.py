@@ -182,6 +182,17 @@ WIDER = """() => {
 """What has to be scrolled sideways, also in what can be opened."""
 
 
+def test_no_page_scrolls_sideways_on_a_telephone_in_portuguese_with_its_longer_words(
+    desk: Desk,
+) -> None:
+    page = desk.page(locale="pt-BR", viewport={"width": min(NARROW), "height": 800})
+    for address in PAGES:
+        page.goto(desk.url + address)
+        page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate(WIDER) == [], address
+    page.context.close()
+
+
 def barriers(page: Any, *checks: str) -> list[Any]:
     """What axe, which is on the page, finds there, by these checks or by all that it has."""
     some = {"runOnly": {"type": "rule", "values": list(checks)}} if checks else {}

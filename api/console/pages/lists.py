@@ -376,7 +376,7 @@ def _find_form(here: Visit, name: str, value: str | None) -> Html:
     return element(
         "form",
         field(
-            here.words("lists.value"),
+            here.words("lists.look_up"),
             element(
                 "input",
                 name="value",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -14,22 +15,54 @@ import pytest
 SERVER = os.environ.get("TOLL_TEST_DATABASE", "postgresql://postgres@127.0.0.1:5432/test")
 
 
+_NAMED = "tollkeeper_test_"
+
+
 @contextmanager
 def own_database() -> Iterator[str]:
     """The address of an empty database, dropped in the end."""
-    name = f"toll_test_{uuid4().hex}"
+    name = f"{_NAMED}{uuid4().hex}"
     try:
         server = psycopg.connect(SERVER, autocommit=True, connect_timeout=3)
     except psycopg.OperationalError as error:
         pytest.skip(f"there is no PostgreSQL at TOLL_TEST_DATABASE: {error}".splitlines()[0])
     with server:
+        _drop_abandoned_once()
+        # Held until this process ends, however it does: without it the database is abandoned.
+        assert _lock(server, name)
         server.execute(f"CREATE DATABASE {name}")
         # Tests end processes, never the machine.
         server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         try:
             yield urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
         finally:
-            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            _drop(server, name)
+
+
+def drop_abandoned() -> None:
+    """Drops what processes left that were killed: the databases whose lock nobody holds."""
+    with psycopg.connect(SERVER, autocommit=True) as server:
+        listed = server.execute(
+            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_NAMED]
+        )
+        for (name,) in listed.fetchall():
+            if _lock(server, name):
+                _drop(server, name)
+
+
+_drop_abandoned_once = cache(drop_abandoned)
+
+
+def _lock(server: psycopg.Connection, name: str) -> bool:
+    found = server.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [name]).fetchone()
+    assert found is not None
+    return bool(found[0])
+
+
+def _drop(server: psycopg.Connection, name: str) -> None:
+    """The database, and the role of its name that a test may have made."""
+    server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    server.execute(f"DROP ROLE IF EXISTS {name}")
 
 
 def empty(url: str) -> None:

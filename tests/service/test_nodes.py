@@ -16,7 +16,6 @@ from shutil import copy
 from signal import SIGCONT, SIGSTOP
 from ssl import create_default_context
 from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -307,14 +306,15 @@ def readiness(node: Running) -> tuple[int, str]:
 
 @contextmanager
 def another_role(url: str) -> Iterator[tuple[str, str]]:
-    """A role of the database server, and the database's address for whoever has it."""
-    role, parts = f"toll_test_{uuid4().hex}", urlsplit(url)
+    """A role of the database server, and the database's address for whoever has it.
+
+    It has the name of the database, with which it is dropped.
+    """
+    parts = urlsplit(url)
+    role = parts.path.removeprefix("/")
     do(url, f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'test'")
-    try:
-        netloc = f"{role}:test@{parts.netloc.rpartition('@')[2]}"
-        yield role, urlunsplit(parts._replace(netloc=netloc))
-    finally:
-        do(url, f"REASSIGN OWNED BY {role} TO CURRENT_USER; DROP ROLE {role}")
+    netloc = f"{role}:test@{parts.netloc.rpartition('@')[2]}"
+    yield role, urlunsplit(parts._replace(netloc=netloc))
 
 
 def state_of(folder: Path, node: Running) -> str:

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from tollkeeper.api.http.serve import serve
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.cli import main
+from tollkeeper.tests.service.forked_modules import fork_modules
 
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
@@ -125,6 +126,7 @@ def _logged(log: Path, environment: dict[str, str], run: Callable[..., None], gi
     with log.open("ab") as lines:
         os.dup2(lines.fileno(), 1)
         os.dup2(lines.fileno(), 2)
+    fork_modules()
     run(given)
 
 

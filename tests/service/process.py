@@ -96,6 +96,11 @@ def _toll(arguments: list[str]) -> None:
     main(arguments)
 
 
+def begin(log: Path, *arguments: str) -> Process:
+    """A command in a process of its own, which prints into the log."""
+    return Process(_logged, log, dict(os.environ), _toll, [*arguments])
+
+
 @contextmanager
 def serving(
     folder: Path, options: Sequence[str] = (), toll: Callable[[list[str]], None] = _toll

@@ -9,7 +9,6 @@ import asyncio
 import json
 import signal
 import sqlite3
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,7 @@ from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE, loc
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish import queue
 from tollkeeper.tests.api.http.service import payment
-from tollkeeper.tests.service.process import PATIENCE_S, TOLL, Running, serving
+from tollkeeper.tests.service.process import PATIENCE_S, Process, Running, begin, serving
 
 RULE = """rule gate
   list blocked: string
@@ -60,10 +59,10 @@ class Shop:
     def asked(self, *arguments: str) -> Any:
         return json.loads(self.good(*arguments, "--json"))
 
-    def begin(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def begin(self, *arguments: str) -> Process:
         """A command for the account, in a process of its own."""
-        command = [TOLL, *arguments, "--account", self.account, "--data", str(self.folder)]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        whole = (*arguments, "--account", self.account, "--data", str(self.folder))
+        return begin(self.files / "begun.log", *whole)
 
     def publish(self, text: str = RULE, *options: str) -> None:
         file = self.files / "gate.rule"
@@ -128,7 +127,7 @@ def count(folder: Path, query: str) -> int:
         return int(connection.execute(query).fetchone()[0])
 
 
-def kill_once(folder: Path, process: subprocess.Popen[bytes], query: str) -> None:
+def kill_once(folder: Path, process: Process, query: str) -> None:
     """SIGKILL as soon as the query counts something in the folder's database."""
     deadline = time.monotonic() + PATIENCE_S
     with closing(sqlite3.connect(folder / "tollkeeper.db", timeout=PATIENCE_S)) as connection:

@@ -289,9 +289,16 @@ def test_a_follower_is_ready_as_long_as_it_sees_the_database_and_an_owner_in_it(
 
 
 def figure(node: Running, name: str) -> float | None:
-    """A node's own figure, None where it tells none just now."""
-    told = httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S).text
-    found = re.search(rf"^{name} (.*)$", told, re.MULTILINE)
+    """A node's own figure, once it tells any: while a journal changes hands it can't. None where this
+    is not among them."""
+    answers: list[httpx.Response] = []
+
+    def tells() -> bool:
+        answers.append(httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S))
+        return answers[-1].status_code == 200
+
+    until(tells)
+    found = re.search(rf"^{name} (.*)$", answers[-1].text, re.MULTILINE)
     return float(found[1]) if found else None
 
 

@@ -95,7 +95,7 @@ def test_accounts_of_several_shards_go_on_at_any_node_as_one_service_would_have_
             with clients_of(key, running) as shop:
                 met[name] += stream(shop, left, range(8, 16))
         until(lambda: [figure(running[node], "toll_entries_behind") for node in left] == [0, 0])
-        assert sum(figure(running[node], "toll_owner") for node in left) == 2
+        until(lambda: sum(figure(running[node], "toll_owner") for node in left) == 2)
     database = Database(on_database, tmp_path / "1")
     kept = {name: told(home_of(database, name)) for name in ACCOUNTS}
     assert json.loads(toll(tmp_path / "1", "verify", "--json").stdout)["faults"] == []

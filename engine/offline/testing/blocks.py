@@ -36,6 +36,7 @@ from tollkeeper.engine.programs.compile.explain import (
     scope_of,
 )
 from tollkeeper.engine.programs.compile.interpreter import evaluate
+from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
 from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.decider import Programs, decide
 from tollkeeper.engine.programs.loaded import LoadedRule, LoadedScorecard, load_rule, load_scorecard
@@ -70,7 +71,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
         written = replace(written, histories=(*written.histories, *extra))
         as_written = _load(written)
     program = given_lets(written, test.given)
-    loaded = as_written if program.lets == written.lets else _load(program)
+    loaded = as_written if program.lets == written.lets else _with_lets_of(program, as_written)
     # History is grouped by the lets' own values; only the payment uses the given ones.
     plan = as_written.reading.plan
     values: tuple[p.Value | None, ...] = ()
@@ -102,6 +103,21 @@ def _load(program: Tested) -> LoadedRule | LoadedScorecard:
     if isinstance(program, p.Scorecard):
         return load_scorecard(program, 0, full_vocabulary())
     return load_rule(program, 0, full_vocabulary())
+
+
+def _with_lets_of(
+    program: Tested, as_written: LoadedRule | LoadedScorecard
+) -> LoadedRule | LoadedScorecard:
+    """The program with lets that a test gives. It reads the history that the written one reads, whose
+    plan takes longer to make than the rest.
+    """
+    vocabulary = full_vocabulary()
+    reading = replace(as_written.reading, keys=compile_reads(program, vocabulary))
+    if isinstance(as_written, LoadedScorecard):
+        assert isinstance(program, p.Scorecard)
+        return replace(as_written, reading=reading, score=compile_scorecard(program, vocabulary))
+    assert isinstance(program, p.Rule)
+    return replace(as_written, reading=reading, decide=compile_rule(program, vocabulary).decide)
 
 
 def _only_program(loaded: LoadedRule | LoadedScorecard) -> Programs:

@@ -226,16 +226,21 @@ def test_a_scorecard_is_expected_by_its_score(check: Check, snapshot: SnapshotAs
     assert str(failure) == snapshot
 
 
+@pytest.mark.parametrize(
+    ("compiler", "given"),
+    [("load_rule", 'device.client.kind = "library"'), ("compile_rule", "uses = 3")],
+    ids=["as written", "with a given let"],
+)
 def test_a_compiled_rule_that_decides_otherwise_is_found(
-    check: Check, monkeypatch: pytest.MonkeyPatch
+    compiler: str, given: str, check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load(*arguments: Any) -> Any:
-        return dataclasses.replace(loaded(*arguments), decide=lambda *_given: -1)
+    def make(*arguments: Any) -> Any:
+        return dataclasses.replace(right(*arguments), decide=lambda *_given: -1)
 
-    loaded = blocks.load_rule
-    monkeypatch.setattr(blocks, "load_rule", load)
+    right = getattr(blocks, compiler)
+    monkeypatch.setattr(blocks, compiler, make)
     with pytest.raises(DisagreementError):
-        check(f'{RULE} test "it" given uses = 3 expect default')
+        check(f'{RULE} test "it" given {given} expect default')
 
 
 TRAFFIC = st.lists(

@@ -58,5 +58,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
+def pytest_unconfigure(config: pytest.Config) -> None:
+    # A worker ends at once (workers.py). Elsewhere libraries complain of what is still there.
+    if not hasattr(config, "workerinput"):
+        gc.unfreeze()

@@ -15,13 +15,14 @@ import pytest
 SERVER = os.environ.get("TOLL_TEST_DATABASE", "postgresql://postgres@127.0.0.1:5432/test")
 
 
-_NAMED = "tollkeeper_test_"
+NAMED = "tollkeeper_test_"
+"""What the names of tests' databases begin with."""
 
 
 @contextmanager
 def own_database() -> Iterator[str]:
     """The address of an empty database, dropped in the end."""
-    name = f"{_NAMED}{uuid4().hex}"
+    name = f"{NAMED}{uuid4().hex}"
     try:
         server = psycopg.connect(SERVER, autocommit=True, connect_timeout=3)
     except psycopg.OperationalError as error:
@@ -43,7 +44,7 @@ def drop_abandoned() -> None:
     """Drops what processes left that were killed: the databases whose lock nobody holds."""
     with psycopg.connect(SERVER, autocommit=True) as server:
         listed = server.execute(
-            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_NAMED]
+            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [NAMED]
         )
         for (name,) in listed.fetchall():
             if _lock(server, name):

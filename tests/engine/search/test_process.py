@@ -19,7 +19,7 @@ import pytest
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.registry.errors import Invalid
-from tollkeeper.engine.search import backlog, index_file, process, reading
+from tollkeeper.engine.search import ask, backlog, index_file, process, reading
 from tollkeeper.engine.search.ask import (
     IndexQuestion,
     LocalSearch,
@@ -85,7 +85,10 @@ async def test_an_index_that_is_deleted_is_made_again(shop: Shop) -> None:
             await count_until(search, shop, "", number + 1)
 
 
-async def test_a_killed_process_is_started_again(shop: Shop) -> None:
+async def test_a_killed_process_is_started_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "_PAUSE_S", 0)
     await pay(shop, "p-0", bare())
     async with run_search_process(shop.engine.folder) as search:
         assert isinstance(search, SearchProcess)
@@ -175,19 +178,18 @@ async def test_where_that_process_brings_nothing_another_takes_its_place_for_a_w
         assert count_matches(index, read_filter([], shop.now)) == 1
 
 
-BESIDE_BUSY_LOOPS = """
+BESIDE_A_BUSY_LOOP = """
 import os, subprocess, sys
 from pathlib import Path
 from tollkeeper.engine.search import backlog
 
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
 try:
     backlog._PATIENCE_S = 0.5
     backlog.index_backlog(Path(sys.argv[1]))
 finally:
-    for each in busy:
-        each.kill()
+    busy.kill()
 """
 
 
@@ -195,7 +197,7 @@ async def test_an_index_gets_on_beside_others_who_want_all_of_the_processor(shop
     for number in range(3):
         await pay(shop, f"p-{number}", bare())
     await shop.engine.journal.flush()
-    command = [sys.executable, "-c", BESIDE_BUSY_LOOPS, str(shop.engine.folder)]
+    command = [sys.executable, "-c", BESIDE_A_BUSY_LOOP, str(shop.engine.folder)]
     ended = await asyncio.to_thread(subprocess.run, command)
     assert ended.returncode == 0
     with open_index(shop.engine.folder, shop.account) as index:

@@ -1,22 +1,30 @@
 """`age`, `interval`, `since`, `first` and `streak`, by the times at which a series' groups were seen.
 
 All times are kept, not only the first and the last: when an update removes a record from its group,
-the next one becomes the first.
+the next one becomes the first. A service keeps them in a file: what has changed is in memory until
+`first_seen_store.py` has written it, in the background.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from itertools import chain
+from typing import Any, Protocol, TypeAlias
 
-from tollkeeper.engine.velocity.contract import (
-    BEFORE_ALL,
-    Group,
-    SeriesPlan,
-    Window,
-)
+from tollkeeper.engine.velocity.contract import BEFORE_ALL, Group, SeriesPlan, Window
+from tollkeeper.engine.velocity.first_seen_file import CountChange, SeenTimesFile, hash_group
 from tollkeeper.grammar.checker.aggregates import MAX_STREAK
 from tollkeeper.grammar.program import AggregateFunction
+
+CACHED = 65_536
+"""The groups, of all accounts, whose first and last times are cached: this many to twice as many."""
+
+Bounds: TypeAlias = tuple[int, int] | None
+"""The first and the last time of a group, None for one that was never seen."""
+Counts: TypeAlias = dict[Group, dict[int, int]]
+"""How often a group was seen at each time (µs)."""
 
 
 class SeenTimes(Protocol):
@@ -97,6 +105,221 @@ class MemorySeenTimes:
         self._seen_times.clear()
 
 
+class Unknown(Enum):
+    """The result for a group whose bounds are not cached."""
+
+    UNKNOWN = 0
+
+
+UNKNOWN = Unknown.UNKNOWN
+
+
+class RecentBounds:
+    """A cache of the bounds of recently read groups, by series number and group.
+
+    Whenever `CACHED` groups were read, all that were not among them are dropped.
+    """
+
+    def __init__(self) -> None:
+        self._new: dict[tuple[int, Group], Bounds] = {}
+        self._old: dict[tuple[int, Group], Bounds] = {}
+
+    def find(self, name: tuple[int, Group]) -> Bounds | Unknown:
+        found = self._new.get(name, UNKNOWN)
+        if found is UNKNOWN:
+            found = self._old.get(name, UNKNOWN)
+            if found is not UNKNOWN:
+                self.hold(name, found)
+        return found
+
+    def hold(self, name: tuple[int, Group], bounds: Bounds) -> None:
+        self._new[name] = bounds
+        if len(self._new) >= CACHED:
+            self._new, self._old = {}, self._new
+
+    def forget(self, name: tuple[int, Group]) -> None:
+        self._new.pop(name, None)
+        self._old.pop(name, None)
+
+
+class StoredSeenTimes:
+    """`SeenTimes` of the series `number` in the file, first being filled, then live.
+
+    While it is filled, its changes are collected as differences of counts, and it is not read. Once
+    it is live, a change sets the new count of a time, so that it may be written any number of times.
+    `written_up_to` is the sequence number up to which the file has it whole, None when it does not.
+    """
+
+    def __init__(
+        self, file: SeenTimesFile, recent: RecentBounds, number: int, written_up_to: int | None
+    ) -> None:
+        self.number = number
+        self.written_up_to = written_up_to
+        self.is_given_up = False
+        self._file = file
+        self._recent = recent
+        self._sequence = 0
+        # Collected changes of counts, None once the series is live.
+        self._collected: list[CountChange] | None = []
+        # New counts: those to be written, and those that are being written.
+        self._changed: Counts = {}
+        self._writing: Counts = {}
+        self._writing_up_to = BEFORE_ALL
+        self._was_undone = False
+
+    def reach(self, sequence: int) -> None:
+        if sequence > self._sequence:
+            self._sequence = sequence
+        elif sequence <= self._writing_up_to:
+            # A change that is being written is withdrawn.
+            self._was_undone = True
+
+    def add(self, group: Group, time: int) -> None:
+        if self._collected is not None:
+            self._collected.append((group, time, 1))
+            return
+        bounds = self._bounds(group)
+        if bounds is None:
+            self._set(group, time, 1, (time, time))
+            return
+        first, last = bounds
+        inside = first <= time <= last
+        count = self._count(group, time) if inside else 0
+        self._set(group, time, count + 1, (min(first, time), max(last, time)))
+
+    def remove(self, group: Group, time: int) -> None:
+        if self._collected is not None:
+            self._collected.append((group, time, -1))
+            return
+        bounds = self._bounds(group)
+        if bounds is None or not bounds[0] <= time <= bounds[1]:
+            return
+        count = self._count(group, time)
+        if count:
+            self._set(group, time, count - 1, bounds)
+            if count == 1 and time in bounds:
+                self._recent.forget((self.number, group))
+
+    def first(self, group: Group) -> int | None:
+        bounds = self._bounds(group)
+        return None if bounds is None else bounds[0]
+
+    def latest(self, group: Group, at: int) -> int | None:
+        bounds = self._bounds(group)
+        if bounds is None or bounds[0] > at:
+            return None
+        return bounds[1] if bounds[1] <= at else self._last(group, at)
+
+    def count_after(self, group: Group, after: int, most: int) -> int:
+        bounds = self._bounds(group)
+        if bounds is None or bounds[1] <= after:
+            return 0
+        unwritten = self._unwritten(group)
+        found = sum(times for time, times in unwritten.items() if time > after)
+        for time, times in self._file.counts_after(self.number, hash_group(group), after):
+            if found >= most:
+                break
+            found += 0 if time in unwritten else times
+        return min(found, most)
+
+    def discard(self) -> None:
+        self.is_given_up = True
+
+    @property
+    def filling(self) -> int:
+        """How many collected changes are held."""
+        return len(self._collected or ())
+
+    def take_filled(self) -> list[CountChange]:
+        """Take the collected changes, to add them to the file, which then no longer has it whole."""
+        taken, self._collected = self._collected or [], []
+        self.written_up_to = None
+        return taken
+
+    def go_live(self, sequence: int) -> None:
+        """Make the series live: it has all changes up to this sequence number and can be read."""
+        collected, self._collected = self._collected or [], None
+        self._sequence = max(self._sequence, sequence)
+        for group, time, change in collected:
+            (self.add if change > 0 else self.remove)(group, time)
+
+    def take_changes(self) -> bool:
+        """Begin to write what has changed so far; whether there is anything to write."""
+        if self._collected is not None or (
+            not self._changed and self._sequence == self.written_up_to
+        ):
+            return False
+        self._writing, self._changed = self._changed, {}
+        self._writing_up_to = self._sequence
+        self._was_undone = False
+        return True
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether none of the changes being written has been withdrawn since they were taken."""
+        return not self._was_undone
+
+    def changes_to_write(self) -> tuple[list[CountChange], int]:
+        """The changes that are being written, and the sequence number that they bring the series to."""
+        changes = [
+            (group, time, count)
+            for group, counts in self._writing.items()
+            for time, count in counts.items()
+        ]
+        return changes, self._writing_up_to
+
+    def end_writing(self, *, was_written: bool, is_whole: bool) -> None:
+        """End a write; changes that were not written will be again. `is_whole` says whether the file
+        now has the series whole."""
+        if was_written:
+            self.written_up_to = self._writing_up_to if is_whole else None
+        else:
+            for group, counts in self._writing.items():
+                self._changed[group] = counts | self._changed.get(group, {})
+        self._writing, self._writing_up_to = {}, BEFORE_ALL
+
+    def _set(self, group: Group, time: int, count: int, bounds: Bounds) -> None:
+        self._changed.setdefault(group, {})[time] = count
+        self._recent.hold((self.number, group), bounds)
+
+    def _count(self, group: Group, time: int) -> int:
+        for counts in (self._changed.get(group), self._writing.get(group)):
+            if counts is not None and time in counts:
+                return counts[time]
+        return self._file.count(self.number, hash_group(group), time)
+
+    def _bounds(self, group: Group) -> Bounds:
+        name = (self.number, group)
+        bounds = self._recent.find(name)
+        if bounds is UNKNOWN:
+            bounds = self._find_bounds(group)
+            self._recent.hold(name, bounds)
+        return bounds
+
+    def _find_bounds(self, group: Group) -> Bounds:
+        unwritten = self._unwritten(group)
+        if not unwritten:
+            return self._file.bounds(self.number, hash_group(group))
+        present = [time for time, count in unwritten.items() if count]
+        stored = self._file.ascending(self.number, hash_group(group))
+        first = min(chain(_first_remaining(stored, unwritten), present), default=None)
+        if first is None:
+            return None
+        last = self._last(group, -BEFORE_ALL)
+        assert last is not None
+        return first, last
+
+    def _last(self, group: Group, at: int) -> int | None:
+        """The last time not after `at` (µs)."""
+        unwritten = self._unwritten(group)
+        present = [time for time, count in unwritten.items() if count and time <= at]
+        stored = self._file.descending(self.number, hash_group(group), at)
+        return max(chain(_first_remaining(stored, unwritten), present), default=None)
+
+    def _unwritten(self, group: Group) -> Mapping[int, int]:
+        return self._writing.get(group, {}) | self._changed.get(group, {})
+
+
 class FirstSeenSeries:
     """A series for `age`, `interval`, `since` and `first`, of event times, or for `streak`, whose
     times are its values, the arrivals. Changes of sequence numbers up to `up_to` come from the
@@ -142,3 +365,11 @@ def read_ages(
     if function == "first":
         return is_new
     return None if first is None or is_new else at - first
+
+
+def _first_remaining(stored: Iterator[int], unwritten: Mapping[int, int]) -> Iterator[int]:
+    """The first of the stored times that no unwritten change removes, or nothing."""
+    for time in stored:
+        if unwritten.get(time, 1):
+            yield time
+            return

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.journal.contract import Unavailable
-from tollkeeper.engine.velocity import first_seen_store
+from tollkeeper.engine.velocity import first_seen
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
 from tollkeeper.tests.examples import examples
@@ -245,7 +245,7 @@ async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
 async def test_memory_holds_only_what_was_asked_for_recent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_seen_store, "CACHED", 50)
+    monkeypatch.setattr(first_seen, "CACHED", 50)
     async with open_seen_times(tmp_path, last=0) as store:
         seen_times = await live(store)
         for number in range(500):

@@ -33,7 +33,7 @@ from tollkeeper.bench.rules import growing
 from tollkeeper.bench.servers import ACCOUNT, resources_of
 from tollkeeper.bench.tables import Target, show, show_targets
 from tollkeeper.engine.explain.explain import explain
-from tollkeeper.engine.instants import now
+from tollkeeper.engine.instants import now, to_microseconds
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.journal.entries import Kind
@@ -225,7 +225,9 @@ async def decide_payments(engine: Engine) -> tuple[float, float]:
         async with asyncio.TaskGroup() as group:
             for payment in payments[first : first + AT_ONCE]:
                 assert isinstance(payment, Payment)
-                group.create_task(create(engine, active, payment, payment.microseconds))
+                group.create_task(
+                    create(engine, active, payment, to_microseconds(payment.timestamp))
+                )
     took, cpu = time.perf_counter() - begun, time.process_time() - cpu
     return PAYMENTS / took, cpu / PAYMENTS * 1e6
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from tollkeeper.engine.facts.clients import Client
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.addresses import address_number, public_number
 from tollkeeper.engine.intake.payment import Payment
 
@@ -63,9 +64,9 @@ def recall(recorded: StoredFacts, arrived: int) -> Facts:
     backend_ip = backend.ip_address if backend is not None else None
     return Facts(
         arrived=arrived,
-        timestamp=payment.microseconds,
+        timestamp=to_microseconds(payment.timestamp),
         payment=payment,
-        amount=payment.hundredths,
+        amount=None if payment.amount is None else round(payment.amount * 100),
         card_fingerprint=recorded.card_fingerprint,
         device_ip=address_number(device_ip) if device_ip else None,
         backend_ip=public_number(backend_ip) if backend_ip else None,

@@ -6,8 +6,8 @@ Field names are the interface's own, so encoding a `Payment` gives what a mercha
 
 | field | carried as |
 |---|---|
-| an instant | `datetime` with the offset that was sent; `microseconds` gives µs since the epoch |
-| `amount` | the double nearest to the two decimals sent; `hundredths` gives it exactly |
+| an instant | `datetime` with the offset that was sent |
+| `amount` | the double nearest to the two decimals sent |
 | a number in `metadata` | a double that reads as what was sent when rounded to 6 places |
 | an address | the text that was sent; `addresses.py` reads it |
 | `headers` | name to value, an array of values joined with `, ` |
@@ -326,16 +326,6 @@ class Payment(Creation, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     id: Annotated[RequiredText, Meta(description="Payment identifier, unique in the account.")]
     status: Annotated[PaymentStatus, Meta(description="Payment status.")]
     timestamp: Annotated[Timestamp, Meta(description="When the payment was initiated.")]
-
-    @property
-    def microseconds(self) -> int:
-        """`timestamp` in µs since 1970-01-01T00:00:00Z."""
-        return to_microseconds(self.timestamp)
-
-    @property
-    def hundredths(self) -> int | None:
-        """`amount` in hundredths of the currency's unit, exact."""
-        return None if self.amount is None else round(self.amount * 100)
 
 
 class MethodUpdate(Struct, frozen=True, gc=False, omit_defaults=True):

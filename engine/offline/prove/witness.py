@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.facts.clients import Client, client
 from tollkeeper.engine.facts.facts import Facts, derive
-from tollkeeper.engine.instants import from_microseconds
+from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.addresses import is_private
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.environment import Environment
@@ -295,7 +295,7 @@ def _facts(body: dict[str, Any], clients: Mapping[str, dict[str, Any] | None]) -
         payment = msgspec.convert(body, Payment)
     except msgspec.ValidationError as error:
         raise ImpossibleError(str(error)) from None
-    facts = derive(payment, payment.microseconds, client)
+    facts = derive(payment, to_microseconds(payment.timestamp), client)
     # A client is what the assignment says, regardless of the headers.
     return replace(
         facts,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.testing.environments import EntryError, given_environment
 from tollkeeper.engine.offline.testing.event_blocks import run_event_test
 from tollkeeper.engine.offline.testing.files import RuleFile
@@ -63,7 +64,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
     files = given_files(file, test)
     # Later than the history: a streak needs an order.
     last = files.history[-1].arrived + 1 if files.history else START
-    arrived = last if files.payment is None else max(last, files.payment.microseconds)
+    arrived = last if files.payment is None else max(last, to_microseconds(files.payment.timestamp))
     facts = given_facts(test.given, files.payment, arrived)
     environment = given_environment(written, test.given)
     as_written = _load_program(file)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from tollkeeper.engine.events.accept import Arrival
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.monitors.states import MonitorStates, transitions_at
 from tollkeeper.engine.offline.replay import (
@@ -143,7 +144,9 @@ def _given_record(
 ) -> Record:
     last = files.history[-1].arrived if files.history else START
     if loaded.program.name == BUILT_IN_EVENT:
-        arrived = last if files.payment is None else max(last, files.payment.microseconds)
+        arrived = (
+            last if files.payment is None else max(last, to_microseconds(files.payment.timestamp))
+        )
         facts = given_facts(test.given, files.payment, arrived)
         state = State(facts, environment=environment)
         return Record(TEST_ACCOUNT, "given", facts.timestamp, facts.arrived, state)

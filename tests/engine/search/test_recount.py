@@ -225,7 +225,7 @@ def by_value(payment: Plain, by: str) -> str | None:
 
 
 def money_of(payments: list[Plain]) -> int:
-    return sum(each.payment.hundredths or 0 for each in payments)
+    return sum(round((each.payment.amount or 0) * 100) for each in payments)
 
 
 def tally_of(payments: list[Plain]) -> Tally:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.testing.streams import StreamError
 
@@ -47,7 +48,7 @@ def test_a_payment_arrives_at_its_timestamp_and_an_update_when_it_says():
         line(payment=PAYMENT, label=1), line(update=UPDATE, at="2025-06-02T10:00:03Z")
     )
     assert payment.label == 1
-    assert payment.item.arrived == payment.item.payment.microseconds
+    assert payment.item.arrived == to_microseconds(payment.item.payment.timestamp)
     assert update.item.arrived - payment.item.arrived == 3_000_000
 
 

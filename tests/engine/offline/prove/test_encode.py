@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.prove.encode import EncodedProgram
@@ -136,4 +137,4 @@ def _payment(random: Random) -> Facts:
         ),
     }
     payment = msgspec.convert(body, Payment)
-    return derive(payment, payment.microseconds, client)
+    return derive(payment, to_microseconds(payment.timestamp), client)

@@ -5,6 +5,7 @@ off.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
@@ -49,6 +50,8 @@ _AGREE_S = 0.2
 """How long the peer of an idle TLS connection has to confirm its end."""
 _LONGEST_TARGET = 65_535
 """The most bytes of path and query that httptools parses."""
+
+_END_OF_HEAD = b"\r\n\r\n"
 
 _AROUND_TARGET = len("GET  HTTP/1.1\r\n\r\n")
 _AROUND_HEADER = len(": \r\n")
@@ -207,7 +210,8 @@ class Connection(HttpToolsProtocol):
     """Past `limit_concurrency` connections, the one with the slowest head is closed; if none waits
     for a head, the new one's requests are refused, except for health and metrics. A head must
     arrive within `timeout_keep_alive` seconds and have at most `head_bytes`; a body that doesn't
-    come with its head must arrive within `body_seconds`.
+    come with its head must arrive within `body_seconds`, and what is sent must be taken in steps of
+    at most as many.
     """
 
     def __init__(
@@ -243,10 +247,20 @@ class Connection(HttpToolsProtocol):
         # The bytes since the last message ended: the size so far of an incomplete head.
         self._arrived = 0
         self._in_body = False
+        # The bytes of a body's frame, such as trailers, since the last bytes of the body itself.
+        self._in_frame = 0
+        # What was received behind a request that waits for the one before it.
+        self._unparsed = b""
+        # Whether the client closed its side while there was such a rest.
+        self._has_ended = False
+        # The head, as it is parsed again, of a request to upgrade.
+        self._upgrade: bytes | None = None
         # The bytes discarded from a refused client; None if it wasn't refused.
         self._unread: int | None = None
         # The deadline of the head or body being received.
         self._due: asyncio.TimerHandle | None = None
+        # The next look at whether the client takes what is sent; None while nothing has to wait.
+        self._taking_due: asyncio.TimerHandle | None = None
         # Since when the connection has been idle; None while there is a request or part of one.
         self._idle_since: float | None = None
 
@@ -284,6 +298,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave_plain()
         super().connection_lost(exc)
+        self._end_watch()
+        self._unparsed = b""
         self._is_here()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
@@ -295,6 +311,10 @@ class Connection(HttpToolsProtocol):
             if self._unread > _MOST_UNREAD:
                 self.transport.close()
             return
+        if self._unparsed or self.pipeline:
+            self._unparsed += data
+            self.flow.pause_reading()
+            return
         if self._known is not None and self._takes_plain() and not self._arrived:
             body = self._known.body_of(data)
             if body is not None:
@@ -305,7 +325,7 @@ class Connection(HttpToolsProtocol):
                 return
         self._arrived += len(data)
         is_first = self._arrived == len(data) and self._known is None
-        super().data_received(data)
+        self._parse(data)
         if self._plain is not None:
             if self._plain_due is None:
                 self._plain_due = self.loop.call_later(_BEHIND_HEAD_S, self._begin_cycle)
@@ -315,21 +335,61 @@ class Connection(HttpToolsProtocol):
         if self._whole is not None:
             self._start_whole()
 
+    def _parse(self, data: bytes) -> None:
+        """Parse what was received, up to a request that has to wait for the one before it: each
+        request that waits takes a hundred times the bytes of a short one.
+        """
+        start = 0
+        while start < len(data) and not self.pipeline and self._takes_more():
+            # With each step at most one head ends.
+            end = data.find(_END_OF_HEAD, start)
+            end = len(data) if end < 0 else end + len(_END_OF_HEAD)
+            self._in_frame += end - start
+            super().data_received(data[start:end])
+            start = end
+        self._unparsed = data[start:] if self._takes_more() else b""
+
+    def _takes_more(self) -> bool:
+        return self._unread is None and not self.transport.is_closing()
+
+    def _parse_rest(self) -> None:
+        if not self._takes_more():
+            return
+        data, self._unparsed = self._unparsed, b""
+        self.data_received(data)
+        if not self._unparsed:
+            self.flow.resume_reading()
+            if self._has_ended and not self.eof_received():
+                self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Answer a request to upgrade like any other, without a warning: the parser, which takes it
+        to have no body, gets its head again without the upgrade.
+        """
+        if self._upgrade is not None:
+            head, self._upgrade = self._upgrade, None
+            self.parser = httptools.HttpRequestParser(self)
+            super().data_received(head)
+
     def _start_whole(self) -> None:
         assert self._whole is not None
         whole, self._whole = self._whole, None
         whole.start()
 
     def _look_at_rest(self) -> None:
-        if self.transport.is_closing() or self._unread is not None:
+        if not self._takes_more():
             return
-        if self._in_head and self._arrived > self._most_in_head:
+        size = self._arrived if self._in_head else self._in_frame if self._in_body else 0
+        if size > self._most_in_head:
             self._refuse_head()
             return
         self._await_more()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client may close its side after sending its request; it is still answered."""
+        if self._unparsed:
+            self._has_ended = True
+            return True
         last = self.pipeline[0][0] if self.pipeline else self.cycle
         if last is None or last.more_body or last.response_complete:
             return False
@@ -342,15 +402,33 @@ class Connection(HttpToolsProtocol):
         self.expect_100_continue = False
         self._in_head = True
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Trailers are not part of the head (RFC 9110, section 6.5.1).
+        if not self._in_body:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._upgrade = self._head_without_upgrade()
+            return
         self._in_head = False
         self._in_body = True
+        self._in_frame = 0
         self._is_here()
         if self._head_size() > self._most_in_head:
             raise HeadTooLargeError
         self._plain = self._find_plain()
         if self._plain is None:
             self._begin_cycle()
+
+    def _head_without_upgrade(self) -> bytes:
+        line = b"%b %b HTTP/%b\r\n" % (
+            self.parser.get_method(),
+            self.url,
+            self.parser.get_http_version().encode(),
+        )
+        kept = (b"%b: %b\r\n" % each for each in self.headers if each[0] != b"upgrade")
+        return b"".join([line, *kept, b"\r\n"])
 
     def _find_plain(self) -> PlainHead | None:
         """Return the head as a plain request's, if it can be one so far."""
@@ -435,12 +513,15 @@ class Connection(HttpToolsProtocol):
         self.tasks.add(cycle.task)
 
     def on_body(self, body: bytes) -> None:
+        self._in_frame = 0
         if self._plain is None:
             super().on_body(body)
         else:
             self._body += body
 
     def on_message_complete(self) -> None:
+        if self._upgrade is not None:
+            return
         if self._plain is None:
             super().on_message_complete()
         else:
@@ -451,15 +532,20 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
-        if self.transport.is_closing() or self._unread is not None:
+        if self.transport.is_closing():
+            self._watch_taking()
+        if not self._takes_more():
             return
-        self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         else:
             self._idle_since = self.loop.time()
             if self.timeout_keep_alive_task is None:
                 self._close_when_idle(self.timeout_keep_alive)
+        if self._unparsed:
+            self.loop.call_soon(self._parse_rest)
+        else:
+            self.flow.resume_reading()
         # The idle timer covers the wait for the next head, until its first byte.
         if self._in_body:
             self._await_more()
@@ -487,9 +573,33 @@ class Connection(HttpToolsProtocol):
             self._close_when_idle(left)
         else:
             self.transport.close()
+            self._watch_taking()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """A request to upgrade is answered like any other, without a warning."""
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_taking()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._end_watch()
+
+    def _watch_taking(self, left_before: float = math.inf) -> None:
+        """End the connection of a client that takes nothing of its answers for as long as a body
+        may take to arrive: it would hold its place for ever.
+        """
+        self._end_watch()
+        left = self.transport.get_write_buffer_size()
+        if left < left_before:
+            self._taking_due = self.loop.call_later(self._body_seconds, self._watch_taking, left)
+        else:
+            get_logger().warning("connection_given_up", limit="body_seconds", peer=self._address)
+            self.transport.abort()
+
+    def _end_watch(self) -> None:
+        if self._taking_due is not None:
+            self._taking_due.cancel()
+            self._taking_due = None
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
         if len(self.url) > _LONGEST_TARGET or self._head_size() > self._most_in_head:

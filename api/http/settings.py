@@ -72,7 +72,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     have `heads_per_address` connections that wait for a head; past it, its slow ones are closed. A
     connection is closed if no complete head arrives for `idle_seconds`; a head has at most
     `head_bytes` (431). A JSON body has at most `body_bytes` (413), and any body `body_seconds` to
-    arrive (408). Once told to stop, the service gives requests in flight `drain_seconds`.
+    arrive (408); a client that takes nothing of its answers for as long is closed. Once told to stop, the service gives requests in flight `drain_seconds`.
 
     A key may send `key_reports` payments and events a second, and all keys of an account
     `account_reports`; of other requests `key_work` and `account_work`, of which `account_changes`

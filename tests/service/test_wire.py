@@ -312,6 +312,75 @@ def test_every_answer_is_dated_and_named_also_what_is_no_request(served: Served)
     assert refused["request_id"]
 
 
+@pytest.mark.parametrize("size", [7, 1000, 65_536])
+def test_requests_of_any_kind_sent_ahead_are_each_answered_in_their_order(
+    served: Served, size: int
+) -> None:
+    sent = b""
+    for number in range(300):
+        named = {**served.headers, "x-request-id": f"r-{number}"}
+        match number % 4:
+            case 0:
+                sent += LIVE[:-2] + b"x-request-id: r-%d\r\n\r\n" % number
+            case 1:
+                sent += head(named, len(BODY)) + BODY
+            case 2:
+                chunked = {**named, "transfer-encoding": "chunked"}
+                whole = head(chunked, len(BODY)).replace(b"content-length: %d\r\n" % len(BODY), b"")
+                sent += whole + b"1\r\n{\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY) - 1, BODY[1:])
+            case 3:
+                sent += head(named, 4) + b"\r\n\r\n"
+    told = spoken(served, *(sent[start : start + size] for start in range(0, len(sent), size)))
+    assert re.findall(rb"x-request-id: r-(\d+)", told) == [b"%d" % number for number in range(300)]
+    statuses = [int(status) for status in re.findall(rb"HTTP/1.1 (\d+)", told)]
+    assert statuses == [200, 201, 201, 422] * 75
+
+
+def test_a_client_that_takes_nothing_of_its_answers_is_closed_in_time(served: Served) -> None:
+    with socket.socket() as greedy:
+        greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        greedy.settimeout(PATIENCE_S)
+        greedy.connect(("127.0.0.1", int(served.service.url.rpartition(":")[2])))
+        with suppress(ConnectionError):
+            while True:
+                greedy.sendall(LIVE * 1000)
+    line_with(served, event="connection_given_up", limit="body_seconds")
+
+
+def test_what_follows_a_body_is_no_part_of_the_head(served: Served) -> None:
+    (name, secret) = next(iter(served.headers.items()))
+    chunked = head({"transfer-encoding": "chunked"}, 0).replace(b"content-length: 0\r\n", b"")
+    body = b"%x\r\n%b\r\n0\r\n" % (len(BODY), BODY)
+    trailer = f"{name}: {secret}\r\n\r\n".encode()
+    told = spoken(served, chunked + body + trailer + LIVE)
+    assert re.findall(rb"HTTP/1.1 (\d+)", told) == [b"401", b"200"]
+
+
+def test_what_follows_a_body_is_bounded_as_a_head_is(served: Served) -> None:
+    endless = head({**served.headers, "transfer-encoding": "chunked"}, 0)
+    with connected(served.service) as talker:
+        talker.sendall(endless.replace(b"content-length: 0\r\n", b"") + b"1\r\n{\r\n0\r\n")
+        with pytest.raises(ConnectionError):
+            talker.sendall(b"x-more: a\r\n" * 500_000)
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])
+def test_the_body_of_a_request_to_upgrade_is_its_own(served: Served, apart: bool) -> None:
+    # So asks a client of HTTP/2 that does not know yet what the service speaks.
+    asked = {"connection": "upgrade, http2-settings", "upgrade": "h2c", "http2-settings": "AAMA"}
+    first = head({**served.headers, **asked}, len(BODY))
+    with connected(served.service) as client:
+        for part in (first, BODY) if apart else (first + BODY,):
+            client.sendall(part)
+        assert read_answer(client).startswith(b"HTTP/1.1 201 ")
+        # A body that looks like a request is none.
+        client.sendall(head({**served.headers, **asked}, len(LIVE)))
+        client.sendall(LIVE)
+        assert read_answer(client).startswith(b"HTTP/1.1 422 ")
+        client.sendall(LIVE)
+        assert read_answer(client).startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
 def test_a_request_to_upgrade_is_answered_and_nothing_to_warn_of(
     served: Served, protocol: bytes

@@ -79,7 +79,10 @@ def read_config(ctx: click.Context, _parameter: click.Parameter, path: Path | No
 @setting("idle_seconds", "Seconds without a complete request after which a connection is closed.")
 @setting("head_bytes", "Bytes of a request's head; a larger one gets a 431.")
 @setting("body_bytes", "Bytes of a JSON body; a larger one gets a 413.")
-@setting("body_seconds", "Seconds that a body may take to arrive; a slower one gets a 408.")
+@setting(
+    "body_seconds",
+    "Seconds that a body may take to arrive; a slower one gets a 408. A client that takes nothing of its answers for as long is closed.",
+)
 @setting("drain_seconds", "Seconds that requests in flight get once the service is told to stop.")
 @setting("key_reports", "Payments and events a second that a key may send; more get a 429.")
 @setting("account_reports", "Payments and events a second that all keys of an account may send.")

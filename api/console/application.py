@@ -19,7 +19,7 @@ from structlog import get_logger
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.assets import assets
 from tollkeeper.api.console.client import RefusalError
-from tollkeeper.api.console.form import IncompleteFormError
+from tollkeeper.api.console.form import FORM_BYTES, IncompleteFormError
 from tollkeeper.api.console.page import document, first_page, page
 from tollkeeper.api.console.pages import (
     alerts,
@@ -170,6 +170,7 @@ def _console() -> ASGIApp:
             sign_in.end_session,
         ],
         before_request=prepare,
+        request_max_body_size=FORM_BYTES,
         exception_handlers={
             SignedOutError: ask_to_sign_in,
             RefusalError: show_refusal,

@@ -170,14 +170,13 @@ async def contain(request: Request[Any, Any, Any]) -> Response[str]:
     that.
     """
     here = await visit(request)
-    form = await request.form()
     sent = await read_form(request)
     if sent["span"] not in BLOCK_HOURS:
         raise IncompleteFormError("span")
     end = here.now + timedelta(hours=BLOCK_HOURS[sent["span"]])
     id_ = sent.get("alert")
     back = f"/console/alerts/{segment(id_)}" if id_ else CONTAIN
-    picked = [str(each) for each in form.getall("pick", [])]
+    picked = sent.all("pick")
     if not picked:
         return go_to(target(back, contained="0"))
     blocked: dict[str, list[JsonObject]] = {}

@@ -24,6 +24,9 @@ from tollkeeper.api.console.visit import (
 from tollkeeper.api.console.words import Words
 from tollkeeper.api.html import Html, element, join_html
 
+_SIGN_IN_BYTES = 64 * 1024
+"""The most bytes of a form by someone who is not signed in."""
+
 
 @get(SIGN_IN)
 async def sign_in(request: Request[Any, Any, Any]) -> Response[str]:
@@ -31,7 +34,7 @@ async def sign_in(request: Request[Any, Any, Any]) -> Response[str]:
     return html(await _form(request, code, back, failed=False))
 
 
-@post(SIGN_IN)
+@post(SIGN_IN, request_max_body_size=_SIGN_IN_BYTES)
 async def start_session(request: Request[Any, Any, Any]) -> Response[str]:
     """Start a session with the key or link code that was sent."""
     sent = await read_form(request)

@@ -116,6 +116,16 @@ async def test_the_audit_names_the_person_whom_a_link_signed_in(own_shop: Shop) 
 
 
 @pytest.mark.parametrize(
+    ("form", "status"), [(b"a=b&" * 1000, 422), (b"key=" + b"%41" * 50_000, 413)]
+)
+async def test_a_form_that_no_page_sends_is_not_read(shop: Shop, form: bytes, status: int) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    async with shop.service.client_with(None) as browser:
+        answer = await browser.post("/console/sign-in", content=form, headers=headers)
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
     "session", [{}, {"key": "a", "code": "b"}, {"code": "none"}, {"key": "toll_none"}]
 )
 async def test_nothing_else_signs_in(shop: Shop, session: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ on disk. After a crash, the next start enters what is missing.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -27,7 +28,7 @@ from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
-from tollkeeper.engine.monitors.states import Monitors, transitions_at
+from tollkeeper.engine.monitors.states import MonitorKey, Monitors, transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Observation
@@ -103,6 +104,8 @@ def _is_lost(written: asyncio.Future[None] | None) -> bool:
     return written is None or (written.done() and written.exception() is not None)
 
 
+_STATES_AT_ONCE = 500
+"""How many states are removed from the outbox in one step: a few milliseconds."""
 RESCAN_LIMIT = 10_000
 """After this many sequence numbers, the progress is written, so that a start reads few again."""
 
@@ -151,9 +154,11 @@ async def note_transitions(
     """
     if not transitions:
         return
-    engine.monitors.states.settle(account, sequence, transitions)
+    states = engine.monitors.states
+    states.settle(account, sequence, transitions)
+    forgotten = states.forget_excess(account)
     try:
-        await _list_alerts(engine, account, sequence, transitions)
+        await _list_alerts(engine, account, sequence, transitions, forgotten)
     except Unavailable as error:
         engine.monitors.missed[sequence] = (account, transitions)
         get_logger().error(
@@ -172,7 +177,11 @@ async def note_missed(engine: Engine) -> None:
 
 
 async def _list_alerts(
-    engine: Engine, account: int, sequence: int, transitions: Sequence[Transition]
+    engine: Engine,
+    account: int,
+    sequence: int,
+    transitions: Sequence[Transition],
+    forgotten: Sequence[MonitorKey] = (),
 ) -> None:
     monitors = engine.monitors
     urls = _alert_addresses(engine, account)
@@ -181,6 +190,7 @@ async def _list_alerts(
 
     def work(connection: SqlConnection) -> None:
         outbox.add_alerts(connection, account, sequence, transitions, urls, engine.folder_key, now)
+        outbox.forget_monitor_states(connection, forgotten)
         outbox.set_listed(connection, min(noted, sequence))
 
     await engine.outbox.write(work)
@@ -205,6 +215,8 @@ async def recover_alerts(engine: Engine) -> None:
                 continue
             if transitions:
                 await _note_again(engine, entry, transitions)
+    for account in engine.state.accounts:
+        await _forget_in_outbox(engine, engine.monitors.states.forget_excess(account))
     engine.monitors.noted = noted
     await remember_progress(engine)
 
@@ -230,6 +242,25 @@ async def purge_alerts(engine: Engine, account: int, before: int) -> None:
     step = partial(outbox.purge_alerts_step, account=account, before=before)
     while await engine.outbox.write(step):
         pass
+
+
+async def purge_states(engine: Engine, account: int) -> None:
+    """Forget monitors' states that say no more than none would. Raises `Unavailable`."""
+    spans: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for (name, _), type_ in engine.active[account].events.items():
+        for monitor in type_.monitors:
+            spans[name, monitor.name] = max(spans[name, monitor.name], monitor.every or 0)
+    # What comes late is evaluated at its own time.
+    now = engine.clock() - engine.windows.late
+    gone = list(engine.monitors.states.without_meaning(account, spans, now))
+    engine.monitors.states.forget(gone)
+    await _forget_in_outbox(engine, gone)
+
+
+async def _forget_in_outbox(engine: Engine, gone: Sequence[MonitorKey]) -> None:
+    for start in range(0, len(gone), _STATES_AT_ONCE):
+        some = gone[start : start + _STATES_AT_ONCE]
+        await engine.outbox.write(partial(outbox.forget_monitor_states, gone=some))
 
 
 async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:

@@ -182,9 +182,10 @@ def listed_up_to(connection: SqlConnection) -> int:
 
 
 def monitor_states(connection: SqlConnection) -> list[tuple[MonitorKey, MonitorState]]:
-    """Every monitor's state, as of the sequence number up to which alerts are entered, or later."""
+    """Every monitor's state, as of the sequence number up to which alerts are entered, or later;
+    what changed last comes last."""
     rows = connection.execute(
-        "SELECT account, type, monitor, key, place, met, alerted FROM standings"
+        "SELECT account, type, monitor, key, place, met, alerted FROM standings ORDER BY place"
     )
     return [
         ((account, type_, monitor, _key(key)), MonitorState(sequence, bool(met), alerted))

@@ -9,8 +9,9 @@ when their record could not be kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, MutableSet, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from tollkeeper.engine.lists.environment import Environment
@@ -22,7 +23,12 @@ from tollkeeper.grammar.program import Value
 NEVER = -(10**18)
 """An instant (µs) before all others."""
 
-MonitorKey: TypeAlias = tuple[int, str, str, tuple[JsonValue, ...]]
+MAX_STATES = 100_000
+"""The most states that an account's monitors have together. Of a key that is forgotten beyond it, a
+monitor that is still met raises another alert."""
+
+AlertKey: TypeAlias = tuple[JsonValue, ...]
+MonitorKey: TypeAlias = tuple[int, str, str, AlertKey]
 """An account, a type, a monitor of it, and a key."""
 
 
@@ -37,71 +43,105 @@ class MonitorState(NamedTuple):
 
 @dataclass
 class MonitorStates:
-    """Every monitor's state for every key with a transition.
+    """Every monitor's state for every key with a transition that still matters.
 
-    `_states` holds a key's states, the newest last; the older ones are there to undo transitions
-    whose record is still being written. `_with_transitions` are the monitors (account, type, name)
-    with any.
+    `_accounts` holds, by account and by type and monitor, the states of each key, the newest last;
+    the older ones are there to undo transitions whose record is still being written. The key that
+    changed last comes last.
     """
 
-    _states: dict[MonitorKey, tuple[MonitorState, ...]] = field(default_factory=dict)
-    _with_transitions: MutableSet[tuple[int, str, str]] = field(default_factory=set)
+    _accounts: dict[int, dict[tuple[str, str], dict[AlertKey, tuple[MonitorState, ...]]]] = field(
+        default_factory=dict
+    )
 
-    def has_transitions(self, account: int, type_: str, monitor: str) -> bool:
-        """Whether the monitor ever made a transition for any key."""
-        return (account, type_, monitor) in self._with_transitions
+    def has_any(self, account: int, type_: str, monitor: str) -> bool:
+        """Whether the monitor has a state for any key."""
+        return bool(self._of_monitor(account, type_, monitor))
 
-    def of(self, key: MonitorKey) -> MonitorState | None:
-        known = self._states.get(key)
+    def of(self, of: MonitorKey) -> MonitorState | None:
+        *monitor, key = of
+        known = self._of_monitor(*monitor).get(key)
         return known[-1] if known else None
 
-    def set(self, key: MonitorKey, state: MonitorState) -> None:
+    def set(self, of: MonitorKey, state: MonitorState) -> None:
         """Set the state as the journal holds it."""
-        self._set(key, (state,))
+        self._set(of, (state,))
 
     def add(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply the transitions of the record at `sequence`, which is about to be written."""
         for transition in transitions:
-            key = (account, transition.type, transition.monitor, transition.key)
-            known = self._states.get(key, ())
-            self._set(
-                key, (*known, _next_state(known[-1] if known else None, sequence, transition))
-            )
+            of = _key_of(account, transition)
+            known = self._of_monitor(*of[:3]).get(of[3], ())
+            self._set(of, (*known, _next_state(known[-1] if known else None, sequence, transition)))
 
     def settle(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Make transitions final: the record at `sequence` is on disk."""
         for transition in transitions:
-            key = (account, transition.type, transition.monitor, transition.key)
-            known = self._states.get(key, ())
-            self._states[key] = tuple(each for each in known if each.sequence >= sequence)
+            keys = self._of_monitor(account, transition.type, transition.monitor)
+            if known := keys.get(transition.key):
+                left = tuple(each for each in known if each.sequence >= sequence)
+                keys[transition.key] = left or known[-1:]
 
     def undo(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Take transitions back: the record at `sequence` could not be written."""
         for transition in transitions:
-            key = (account, transition.type, transition.monitor, transition.key)
-            left = tuple(each for each in self._states.pop(key, ()) if each.sequence != sequence)
-            if left:
-                self._states[key] = left
+            keys = self._of_monitor(account, transition.type, transition.monitor)
+            known = keys.pop(transition.key, ())
+            if left := tuple(each for each in known if each.sequence != sequence):
+                keys[transition.key] = left
 
     def forget(self, gone: Iterable[MonitorKey]) -> None:
         """Delete the states for these keys."""
-        for key in gone:
-            self._states.pop(key, None)
+        for *monitor, key in gone:
+            self._of_monitor(*monitor).pop(key, None)
 
     def forget_account(self, account: int) -> None:
         """Delete the states of all of the account's monitors."""
-        self.forget([key for key in self._states if key[0] == account])
-        self._with_transitions -= {of for of in self._with_transitions if of[0] == account}
+        self._accounts.pop(account, None)
+
+    def forget_excess(self, account: int) -> list[MonitorKey]:
+        """While the account has more than `MAX_STATES`, forget some of the monitor with most, those
+        that changed longest ago; returns whose they were.
+        """
+        gone: list[MonitorKey] = []
+        monitors = self._accounts.get(account, {})
+        while sum(map(len, monitors.values())) > MAX_STATES:
+            (type_, monitor), keys = max(monitors.items(), key=lambda item: len(item[1]))
+            # Many at once: finding that monitor looks at all of them.
+            oldest = list(islice(keys, max(1, min(len(keys) // 2, MAX_STATES // 100))))
+            gone += [(account, type_, monitor, key) for key in oldest]
+            for key in oldest:
+                del keys[key]
+        return gone
+
+    def without_meaning(
+        self, account: int, cool_downs: Mapping[tuple[str, str], int], now: int
+    ) -> Iterator[MonitorKey]:
+        """The keys whose states say no more than none would: not met, and no alert held back at
+        `now` (µs) or later. `cool_downs` (µs) are by type and monitor.
+        """
+        for (type_, monitor), keys in self._accounts.get(account, {}).items():
+            until = now - cool_downs[type_, monitor]
+            for key, known in keys.items():
+                if len(known) == 1 and not known[0].met and known[0].alerted < until:
+                    yield account, type_, monitor, key
 
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply transitions read from the journal, in its order."""
         for transition in transitions:
-            key = (account, transition.type, transition.monitor, transition.key)
-            self._set(key, (_next_state(self.of(key), sequence, transition),))
+            of = _key_of(account, transition)
+            self._set(of, (_next_state(self.of(of), sequence, transition),))
 
-    def _set(self, key: MonitorKey, states: tuple[MonitorState, ...]) -> None:
-        self._states[key] = states
-        self._with_transitions.add(key[:3])
+    def _of_monitor(
+        self, account: int, type_: str, monitor: str
+    ) -> dict[AlertKey, tuple[MonitorState, ...]]:
+        return self._accounts.get(account, {}).get((type_, monitor), {})
+
+    def _set(self, of: MonitorKey, states: tuple[MonitorState, ...]) -> None:
+        account, type_, monitor, key = of
+        keys = self._accounts.setdefault(account, {}).setdefault((type_, monitor), {})
+        keys.pop(key, None)
+        keys[key] = states
 
 
 @dataclass
@@ -119,6 +159,10 @@ class Monitors:
     open: set[int] = field(default_factory=set)
     missed: dict[int, tuple[int, Sequence[Transition]]] = field(default_factory=dict)
     raised: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def _key_of(account: int, transition: Transition) -> MonitorKey:
+    return account, transition.type, transition.monitor, transition.key
 
 
 def _next_state(before: MonitorState | None, sequence: int, transition: Transition) -> MonitorState:
@@ -144,7 +188,7 @@ def transitions_at(
     type_name = loaded.program.name
     for monitor in loaded.monitors:
         met = monitor.compiled.when(facts, data, values, environment) is True
-        if not met and not states.has_transitions(account, type_name, monitor.name):
+        if not met and not states.has_any(account, type_name, monitor.name):
             continue
         parts = monitor.key(facts, data, environment)
         if parts is None:

@@ -8,7 +8,7 @@ from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
-from tollkeeper.engine.keep import purge_alerts
+from tollkeeper.engine.keep import purge_alerts, purge_states
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
@@ -70,6 +70,7 @@ async def _purge(engine: Engine, account: int, before: int) -> int:
                 await _uncount(engine, account, before)
             removed = await engine.journal.purge(account, before)
     await purge_alerts(engine, account, before)
+    await purge_states(engine, account)
     await engine.journal.purge_lists(account, before)
     return removed
 

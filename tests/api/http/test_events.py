@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -306,6 +307,58 @@ event sign_in
     # Still met at the first event after the cool-down: what was held back is told now.
     assert await at(49, "failure") == ["failing"]
     assert await at(48, "failure") == []
+
+
+FAILING = """
+event sign_in
+  field user_id: string required
+  field result: string required
+  monitor failing when result == "failure" by user_id every 10m
+"""
+
+
+def remembered(service: Service) -> list[str]:
+    """The keys of the states that a start would read."""
+    with sqlite3.connect(service.folder / ALERTS_FILE) as other:
+        return [key for (key,) in other.execute("SELECT key FROM standings ORDER BY place")]
+
+
+async def test_what_monitors_remember_is_bounded_also_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.monitors.states.MAX_STATES", 3)
+
+    async def alerts(service: Service, user: str) -> list[str]:
+        data = {"user_id": user, "result": "failure"}
+        found: list[str] = (await send(service, type="sign_in", data=data)).json()["event"][
+            "alerts"
+        ]
+        return found
+
+    async with open_service(tmp_path / "data") as service:
+        await publish(service, FAILING, "sign_in")
+        raised = [await alerts(service, f"u-{number}") for number in range(5)]
+        assert raised == [["failing"]] * 5
+        assert remembered(service) == ['["u-2"]', '["u-3"]', '["u-4"]']
+        assert await alerts(service, "u-4") == []
+    async with open_service(tmp_path / "data") as service:
+        assert await alerts(service, "u-4") == []
+        # Forgotten, so it is raised again.
+        assert await alerts(service, "u-0") == ["failing"]
+
+
+async def test_a_monitor_forgets_whom_it_no_longer_has_to_say_anything_about(
+    service: Service,
+) -> None:
+    await publish(service, FAILING, "sign_in")
+    for user, result in (("u-1", "failure"), ("u-2", "failure"), ("u-1", "success")):
+        await send(service, type="sign_in", data={"user_id": user, "result": result})
+    await purge_account(service.engine, 1)
+    assert remembered(service) == ['["u-2"]', '["u-1"]']
+    # The cool-down is over, also for what may still come late.
+    service.engine.clock = lambda: NOW + 26 * 3_600_000_000
+    await purge_account(service.engine, 1)
+    assert remembered(service) == ['["u-2"]']
 
 
 async def test_alerts_are_narrowed_to_a_time_and_a_monitor(shop: Service) -> None:

@@ -7,10 +7,8 @@ from typing import Any
 from litestar import Request
 from litestar.datastructures import FormMultiDict
 
-from tollkeeper.grammar.parser import MAX_FILE_BYTES
-
-FORM_BYTES = 4 * MAX_FILE_BYTES
-"""The most bytes of a form: a file, of whose characters each may be written as three."""
+FORM_BYTES = 1024 * 1024
+"""The most bytes of a form: the largest file, of whose bytes each may be written as three."""
 _MAX_FIELDS = 1000
 _MAX_DIGITS = 9
 

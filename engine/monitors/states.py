@@ -59,8 +59,7 @@ class MonitorStates:
         return bool(self._of_monitor(account, type_, monitor))
 
     def of(self, of: MonitorKey) -> MonitorState | None:
-        *monitor, key = of
-        known = self._of_monitor(*monitor).get(key)
+        known = self._of_monitor(*of[:3]).get(of[3])
         return known[-1] if known else None
 
     def set(self, of: MonitorKey, state: MonitorState) -> None:
@@ -92,8 +91,8 @@ class MonitorStates:
 
     def forget(self, gone: Iterable[MonitorKey]) -> None:
         """Delete the states for these keys."""
-        for *monitor, key in gone:
-            self._of_monitor(*monitor).pop(key, None)
+        for account, type_, monitor, key in gone:
+            self._of_monitor(account, type_, monitor).pop(key, None)
 
     def forget_account(self, account: int) -> None:
         """Delete the states of all of the account's monitors."""

@@ -35,16 +35,14 @@ from tollkeeper.engine.offline.check_text import (
     differences_from,
 )
 from tollkeeper.engine.offline.jobs.jobs import JobExceededError
-from tollkeeper.engine.offline.testing.files import library_of_account
+from tollkeeper.engine.offline.testing.files import Library, read_library, stored_library
 from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
 from tollkeeper.engine.programs.reference import every_name
 from tollkeeper.engine.publish.diff import Difference
-from tollkeeper.engine.registry.known import known_of
-from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.known import StoredNames
 from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import keywords
 from tollkeeper.grammar.render import Source
@@ -255,7 +253,7 @@ async def check(
         message = "this service has no solver: it was installed without the extra `prove`"
         raise invalid([Violation("prove", "invalid_value", message)])
     sent = await read_json(request, CheckBody)
-    key, library = request.key, library_of_account(request.account)
+    key, library = request.key, stored_library(request.account)
     content = sent.text.encode("utf-8", "surrogatepass")
     try:
         found = await request.jobs.brief(key.account, CHECK_SECONDS, check_text, content, library)
@@ -271,10 +269,10 @@ async def check(
         answer = replace(answer, differences=differences)
     if not (is_to_prove and found.kind == "rule" and found.name is not None):
         return answer
-    return replace(answer, proofs=await _prove(request, content, library.known, found.name))
+    return replace(answer, proofs=await _prove(request, content, library.names, found.name))
 
 
-async def _prove(request: Request, content: bytes, known: KnownNames, name: str) -> ProofsView:
+async def _prove(request: Request, content: bytes, names: StoredNames, name: str) -> ProofsView:
     from tollkeeper.engine.offline.prove.prove_text import PROOFS_S, prove_text
 
     account = request.account
@@ -285,7 +283,7 @@ async def _prove(request: Request, content: bytes, known: KnownNames, name: str)
             PROOFS_S,
             prove_text,
             content,
-            known,
+            names,
             None if active is None else active.program,
             account.settings.thresholds,
         )
@@ -309,7 +307,7 @@ async def read_vocabulary(request: Request) -> VocabularyAnswer:
     account = request.account
     # In a thread: the first call computes it, which takes long enough to delay other requests.
     words, names = await asyncio.to_thread(_language)
-    known = known_of(account)
+    library = await asyncio.to_thread(read_library, stored_library(account))
     specs = sorted((name, held.spec) for name, held in account.lists.items())
     return VocabularyAnswer(
         keywords=words,
@@ -322,8 +320,10 @@ async def read_vocabulary(request: Request) -> VocabularyAnswer:
             for name, spec in specs
             if isinstance(spec, TableSpec)
         ],
-        defined=list(_defined_names(account)),
-        event_types=[_event_type(each) for each in known.events.values() if each is not None],
+        defined=list(_defined_names(library)),
+        event_types=[
+            _event_type(each) for each in library.known.events.values() if each is not None
+        ],
     )
 
 
@@ -403,8 +403,7 @@ def _holds(plan: SeriesPlan, needed: NeededWindow) -> bool:
     return plan.over is not None and plan.over >= needed.over
 
 
-def _defined_names(account: Account) -> Iterator[DefinedName]:
-    library = library_of_account(account)
+def _defined_names(library: Library) -> Iterator[DefinedName]:
     for name, definitions in library.known.definitions.items():
         if definitions is None:
             continue

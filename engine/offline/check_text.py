@@ -8,7 +8,12 @@ from typing import NamedTuple
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import Goal, Mark, coverage, marks, percent
-from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_alone
+from tollkeeper.engine.offline.testing.files import (
+    RuleFile,
+    StoredLibrary,
+    load_alone,
+    read_library,
+)
 from tollkeeper.engine.offline.testing.outcomes import BlockError, Failure
 from tollkeeper.engine.programs.compile.explain import written_histories
 from tollkeeper.engine.programs.loaded import reading_of
@@ -64,8 +69,9 @@ class CheckedText(NamedTuple):
     windows: tuple[NeededWindow, ...] = ()
 
 
-def check_text(_progress: Progress, content: bytes, library: Library) -> CheckedText:
+def check_text(_progress: Progress, content: bytes, stored: StoredLibrary) -> CheckedText:
     """Parse, check, format and test a text; never raises, whatever the bytes."""
+    library = read_library(stored)
     reading = read_file(content, library.known)
     formatted = _format_or_none(reading.text)
     program = reading.program
@@ -90,9 +96,10 @@ def check_text(_progress: Progress, content: bytes, library: Library) -> Checked
 
 
 def differences_from(
-    _progress: Progress, content: bytes, library: Library, active: Version
+    _progress: Progress, content: bytes, stored: StoredLibrary, active: Version
 ) -> tuple[Difference, ...]:
     """The differences in meaning between a stored version and a text; empty for one with errors."""
+    library = read_library(stored)
     reading = read_file(content, library.known)
     program = reading.program
     assert program is not None

@@ -65,7 +65,7 @@ def activate(
 
 def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:
     """Exit with 1 and the failing tests, if the version was not active before and fails any."""
-    from tollkeeper.engine.offline.testing.files import library_of_account
+    from tollkeeper.engine.offline.testing.files import read_library, stored_library
     from tollkeeper.engine.offline.testing.publishable import publish_errors_among
     from tollkeeper.engine.publish.activate import place_diagnostics
     from tollkeeper.engine.registry.versions import find_version, was_active
@@ -75,7 +75,7 @@ def require_passing_version(of: Account, kind: Any, name: str, number: int) -> N
     if was_active(of, version):
         return
     found = publish_errors_among(
-        version.text.encode(), library_of_account(of), of.settings.thresholds
+        version.text.encode(), read_library(stored_library(of)), of.settings.thresholds
     )
     if found:
         refuse_all(place_diagnostics(name, version.text, found))

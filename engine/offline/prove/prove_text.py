@@ -14,8 +14,8 @@ from tollkeeper.engine.offline.prove.worker import open_worker
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.engine.registry.known import StoredNames, known_names
 from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Rule
 
 PROOFS_S = 30.0
@@ -32,7 +32,7 @@ class ProofsOfText(NamedTuple):
 def prove_text(
     _progress: Progress,
     content: bytes,
-    known: KnownNames,
+    stored: StoredNames,
     active: bytes | None,
     thresholds: Thresholds,
     seconds: float = PROOFS_S,
@@ -40,7 +40,7 @@ def prove_text(
     """Prove a rule, preceded by its differences from the encoded `active` rule. Empty for a text
     with errors, and for other kinds of file.
     """
-    rule = read_file(content, known).program
+    rule = read_file(content, known_names(stored)).program
     if not isinstance(rule, Rule):
         return ProofsOfText((), True)
     former = None if active is None else decode_program(active)

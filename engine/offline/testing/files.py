@@ -11,7 +11,7 @@ from tollkeeper.engine.offline.rule_files import known_files, rule_files
 from tollkeeper.engine.programs.compile.explain import Sources
 from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.source import Reading, read_file
-from tollkeeper.engine.registry.known import known_of
+from tollkeeper.engine.registry.known import StoredNames, known_names, stored_names
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.grammar.checker import KnownNames
@@ -26,6 +26,16 @@ class Library:
     """The names that files can refer to, and the texts of their definitions by name."""
 
     known: KnownNames
+    texts: Sources
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLibrary:
+    """A library as an account stores it. It is packed for another process in microseconds, which
+    decodes its programs: thousands of lines may take a second.
+    """
+
+    names: StoredNames
     texts: Sources
 
 
@@ -76,14 +86,19 @@ def library_of(paths: Iterable[Path]) -> Library:
     return Library(known, texts)
 
 
-def library_of_account(account: Account) -> Library:
+def stored_library(account: Account) -> StoredLibrary:
     """The library of an account: its published definitions and event types, and its lists."""
     texts: dict[str | None, str] = {}
     for kind, name in account.files:
         version = active_version(account, kind, name)
         if version is not None and kind in ("definitions", "event"):
             texts[name] = version.text
-    return Library(known_of(account), texts)
+    return StoredLibrary(stored_names(account), texts)
+
+
+def read_library(stored: StoredLibrary) -> Library:
+    """Decode a stored library."""
+    return Library(known_names(stored.names), stored.texts)
 
 
 def load_file(path: Path, library: Library) -> RuleFile:

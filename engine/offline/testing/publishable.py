@@ -13,10 +13,12 @@ from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.files import (
     Library,
     RuleFile,
+    StoredLibrary,
     library_of,
-    library_of_account,
     load_alone,
     load_file,
+    read_library,
+    stored_library,
 )
 from tollkeeper.engine.offline.testing.outcomes import BlockError
 from tollkeeper.engine.programs.compile.shown import one_line
@@ -44,17 +46,17 @@ async def publish_errors_of(jobs: Jobs, account: Account, content: bytes) -> lis
     """Call `publish_errors_among` in another process."""
     if _MAY_HAVE_ERRORS.search(content) is None:
         return []
-    library, thresholds = library_of_account(account), account.settings.thresholds
+    stored, thresholds = stored_library(account), account.settings.thresholds
     try:
-        return await jobs.brief(account.number, TESTS_S, _errors_in, content, library, thresholds)
+        return await jobs.brief(account.number, TESTS_S, _errors_in, content, stored, thresholds)
     except JobExceededError as error:
         return [Diagnostic("failing-test", "error", Span(0, 0), f"its tests: {error}", _HELP)]
 
 
 def _errors_in(
-    _progress: Progress, content: bytes, library: Library, thresholds: Thresholds
+    _progress: Progress, content: bytes, stored: StoredLibrary, thresholds: Thresholds
 ) -> list[Diagnostic]:
-    return publish_errors_among(content, library, thresholds)
+    return publish_errors_among(content, read_library(stored), thresholds)
 
 
 def publish_errors_among(

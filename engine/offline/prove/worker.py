@@ -21,9 +21,9 @@ _Answer = TypeVar("_Answer")
 
 _PATIENCE = SLACK + 1
 """How many times its time limit a question may compute before its process is killed."""
-_STALLED = 20
-"""How many times that it may take in wall time, in case the process waits for something that never
-comes.
+_STALLED = 5
+"""How many times that it may take in wall time, while others have the processors or the process
+waits for something that never comes: whoever asked waits for no longer.
 """
 _START_S = 30.0
 

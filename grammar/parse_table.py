@@ -63,8 +63,7 @@ class ParseTable:
 
 def parse_table() -> ParseTable:
     """Return the stored table; if the grammar has changed since, make it again."""
-    grammar = files(__package__).joinpath(GRAMMAR).read_text("utf-8")
-    stored = _kept_table()
+    grammar, stored = _grammar(), _kept_table()
     return stored if stored.made_from == _digest(grammar) else make_table(grammar)
 
 
@@ -82,8 +81,11 @@ def make_table(grammar: str) -> ParseTable:
         maybe_placeholders=False,
     )
     table: Any = lark.parse_interactive("").parser_state.parse_conf
-    numbers = {rule: -1 - number for number, rule in enumerate(table.callbacks)}
-    places = {state: place for place, state in enumerate(table.states)}
+    # Lark's own order differs from run to run: it keeps sets of texts.
+    rules = sorted(table.callbacks, key=_written)
+    numbers = {rule: -1 - number for number, rule in enumerate(rules)}
+    states = _in_order(table)
+    places = {state: place for place, state in enumerate(states)}
     ignored = [each for each in lark.terminals if each.name in lark.ignore_tokens]
     words = [each for each in lark.terminals if each.pattern.type == "str"]
     return ParseTable(
@@ -93,11 +95,11 @@ def make_table(grammar: str) -> ParseTable:
         states=[
             {
                 str(symbol): places[target] if action is Shift else numbers[target]
-                for symbol, (action, target) in row.items()
+                for symbol, (action, target) in sorted(table.states[state].items())
             }
-            for row in table.states.values()
+            for state in states
         ],
-        productions=[_production(rule) for rule in table.callbacks],
+        productions=[_production(rule) for rule in rules],
         terminals=[
             Terminal(each.name, each.pattern.to_regexp(), each.priority, each.pattern.max_width)
             for each in lark.terminals
@@ -109,6 +111,24 @@ def make_table(grammar: str) -> ParseTable:
     )
 
 
+def _in_order(table: Any) -> list[Any]:
+    """The states as they are reached from the first, the symbols in the order of their names."""
+    from lark.parsers.lalr_analysis import Shift
+
+    states = [table.start_state]
+    known = set(states)
+    for state in states:
+        for _, (action, target) in sorted(table.states[state].items()):
+            if action is Shift and target not in known:
+                known.add(target)
+                states.append(target)
+    return states
+
+
+def _written(rule: Any) -> tuple[str, list[str], str]:
+    return str(rule.origin.name), [str(part.name) for part in rule.expansion], str(rule.alias)
+
+
 def _production(rule: Any) -> Production:
     """Read a rule of Lark; the names that Lark gives to `(…)*` and `(…)+` begin with `_`."""
     origin, parts = str(rule.origin.name), rule.expansion
@@ -118,6 +138,10 @@ def _production(rule: Any) -> Production:
     stands_alone = rule.options.expand1 and not rule.alias and len(parts) == 1
     named = "sequence" if origin.startswith("_") else str(rule.alias or origin)
     return Production(origin, len(parts), None if stands_alone else named, spread)
+
+
+def _grammar() -> str:
+    return files("tollkeeper.grammar").joinpath(GRAMMAR).read_text("utf-8")
 
 
 def _digest(grammar: str) -> str:
@@ -147,4 +171,4 @@ def _lines(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    _keep(parse_table())
+    _keep(make_table(_grammar()))

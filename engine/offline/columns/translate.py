@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -67,6 +66,7 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 
 _TEXT_TESTS = {"contains": "contains", "starts with": "starts_with", "ends with": "ends_with"}
 _IPV6_BITS = 64
+_NODES = "nodes"
 _MOST_NODES = 20_000
 """The most nodes of an expression in SQL: where operands are repeated, nesting doubles them."""
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
@@ -115,7 +115,7 @@ class Translation:
     def say(self, node: p.Expression) -> SqlValue:
         """Raises `NotExactError`."""
         said = self._say(node)
-        if next(islice(said.value.walk(), _MOST_NODES, None), None) is not None:
+        if _count_nodes(said.value) > _MOST_NODES:
             raise NotExactError("an expression that is too long in SQL")
         return said
 
@@ -347,6 +347,15 @@ class Translation:
         instant = self.test(at)
         shown = functions.hour_at if node.function == "hour" else functions.weekday_at
         return SqlValue(_by_situation(zones, lambda zone: shown(instant, ZoneInfo(zone))), 23)
+
+
+def _count_nodes(said: exp.Expression) -> int:
+    """The nodes of an expression, whose parts keep their counts, also those that are copied."""
+    if _NODES not in said.meta:
+        walk = said.walk(prune=lambda each: _NODES in each.meta)
+        said.meta[_NODES] = sum(each.meta.get(_NODES, 1) for each in walk)
+    found: int = said.meta[_NODES]
+    return found
 
 
 def _by_situation(known: Sequence[Any], said: Callable[[Any], exp.Expression]) -> exp.Expression:

@@ -31,11 +31,11 @@ _HEADER = 8_000
 _METADATA = 1_700
 _LOOK_UP = 1_500
 _PROBE = 250
-_TEXT_AMONG = 15_000
-_NUMBER_AMONG = 500_000
+_TEXT_AMONG = 2_000
+_NUMBER_AMONG = 20_000
 _SET_OF_TEXTS = 1_000_000
-_SET_OF_NUMBERS = 4_000_000
-"""Where metadata are one list, each number in it is read; a long list is made a set once."""
+_SET_OF_NUMBERS = 6_000_000
+"""Where metadata are one list, each number in it is read; all but short lists are made sets once."""
 _OTHER_CALL = 300
 _PATTERN = 1_500
 _CALLS = {"ip_network": 13_000, "number": 2_000, "hour": 1_500, "weekday": 1_500}
@@ -131,7 +131,7 @@ class Cost:
                     self.total += _STEP
                     continue
                 self._spent.add(known)
-            own = self._price(node) * part.times
+            own = self._price(node) * part.times + self._price_of_set(node)
             self.total += own
             if part.stage == "count":
                 self.counted += own
@@ -195,7 +195,7 @@ class Cost:
                 is_address = isinstance(node.value.type, t.Ip)
                 return _LOOK_UP + _PROBE * (_ADDRESS_BITS if is_address else 1)
             case p.InEntry():
-                return self._price_among(isinstance(node.value.type, t.Number))
+                return _NUMBER_AMONG if isinstance(node.value.type, t.Number) else _TEXT_AMONG
             case p.InNetworks():
                 return _STEP * len({bits for _, bits in node.networks})
             case p.Compare() | p.OneOf():
@@ -216,13 +216,17 @@ class Cost:
             case _:
                 return _STEP
 
-    def _price_among(self, of_numbers: bool) -> int:
-        """What looking into a list in metadata costs; all lists together are no longer than one."""
-        first = of_numbers not in self._sets
+    def _price_of_set(self, node: p.Expression) -> int:
+        """What making sets of the lists in metadata costs, whatever is looked for in them: all
+        lists together are no longer than one.
+        """
+        if not isinstance(node, p.InEntry):
+            return 0
+        of_numbers = isinstance(node.value.type, t.Number)
+        if of_numbers in self._sets:
+            return 0
         self._sets.add(of_numbers)
-        if of_numbers:
-            return _NUMBER_AMONG + (_SET_OF_NUMBERS if first else 0)
-        return _TEXT_AMONG + (_SET_OF_TEXTS if first else 0)
+        return _SET_OF_NUMBERS if of_numbers else _SET_OF_TEXTS
 
     def _probes(self, node: p.TableValue) -> int:
         """How many lengths of prefixes, of texts or of networks, may be tried."""

@@ -143,3 +143,8 @@ def test_numbers_in_a_list_of_metadata_are_dear_and_the_list_is_read_once() -> N
 
     assert price(2, '"{}"') < price(1, "{}.5")
     assert price(2, "{}.5") < 1.5 * price(1, "{}.5")
+
+
+def test_a_number_of_each_attempt_may_be_looked_for_in_metadata() -> None:
+    asked = 'any(transactions where duration in metadata["a"])'
+    assert not costly(conditions(asked, '"b" in metadata["b"]', "amount > 100"))

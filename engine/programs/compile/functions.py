@@ -16,6 +16,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Any
 
 from tollkeeper.engine.lists.environment import RATE_SCALE, Environment
+from tollkeeper.engine.programs.compile.entry_sets import EntrySets
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import MAX_DIGITS, METADATA_LIMIT, METADATA_SCALE
 
@@ -30,7 +31,7 @@ _MILLION: int = 10**METADATA_SCALE
 _BOUND: int = METADATA_LIMIT * _MILLION
 _NUMBER = re.compile(r" *([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))? *")
 _LONGEST_NUMBER = 64
-SCANNED = 256
+SCANNED = 8
 """Longer lists in metadata are made sets, once a payment, as rules may ask for many elements."""
 _SHORT_NUMBER = 10
 """Numbers of this many digits are certainly within the bound."""
@@ -105,36 +106,15 @@ def listed_entries(entry: Any) -> list[Any] | None:
     return entry if isinstance(entry, list) else None
 
 
-class _EntryList:
-    """A list in metadata as itself, not as what it holds: nothing changes one."""
-
-    __slots__ = ("entries",)
-
-    def __init__(self, entries: Sequence[Any]) -> None:
-        self.entries = entries
-
-    def __hash__(self) -> int:
-        return id(self.entries)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _EntryList) and self.entries is other.entries
-
-
-# A payment's metadata has room for so many lists that are longer than `SCANNED`.
-@lru_cache(maxsize=32)
-def _texts(of: _EntryList) -> frozenset[str]:
-    return frozenset(entry for entry in of.entries if type(entry) is str)
-
-
-@lru_cache(maxsize=32)
-def _numbers(of: _EntryList) -> frozenset[int | None]:
-    return frozenset(map(metadata_number, of.entries))
+_texts = EntrySets(lambda entries: frozenset(each for each in entries if type(each) is str))
+_truths = EntrySets(lambda entries: frozenset(each for each in entries if type(each) is bool))
+_numbers = EntrySets(lambda entries: frozenset(map(metadata_number, entries)))
 
 
 def among(entries: Sequence[Any], wanted: Value) -> bool:
     """Whether a text or truth value is an element of a list in metadata."""
-    if len(entries) > SCANNED and isinstance(wanted, str):
-        return wanted in _texts(_EntryList(entries))
+    if len(entries) > SCANNED:
+        return wanted in (_texts if isinstance(wanted, str) else _truths).of(entries)
     return any(type(entry) is type(wanted) and entry == wanted for entry in entries)
 
 
@@ -142,7 +122,7 @@ def number_among(entries: Sequence[Any], number: float, scale: int | None) -> bo
     """Whether an element of a list in metadata is the number of this scale."""
     wanted = as_entry(number, scale)
     if wanted is not None and len(entries) > SCANNED:
-        return wanted in _numbers(_EntryList(entries))
+        return wanted in _numbers.of(entries)
     return wanted is not None and any(metadata_number(entry) == wanted for entry in entries)
 
 

@@ -50,31 +50,32 @@ class Paid(NamedTuple):
 
 @dataclass(frozen=True)
 class Compiled:
-    key: Callable[[Any, Any, Any], tuple[Any, ...] | None]
-    values: Callable[[Any, Any, Any], Sequence[Any]]
+    key: Callable[..., tuple[Any, ...] | None]
+    values: Callable[..., Sequence[Any]]
+    facts: frozenset[tuple[str, ...]] = frozenset()
 
 
-def key_of(name: str) -> Callable[[Any, Any, Any], tuple[Any, ...]]:
-    def key(p: Any, _d: Any, _v: Any) -> tuple[Any, ...]:
+def key_of(name: str) -> Callable[..., tuple[Any, ...]]:
+    def key(p: Any, *_others: Any) -> tuple[Any, ...]:
         return (getattr(p, name),)
 
     return key
 
 
-def each_record(_p: Any, _d: Any, _v: Any) -> Sequence[Any]:
+def each_record(_p: Any, *_others: Any) -> Sequence[Any]:
     return (True,)
 
 
-def its_card(p: Any, _d: Any, _v: Any) -> Sequence[Any]:
+def its_card(p: Any, *_others: Any) -> Sequence[Any]:
     return (p.card,)
 
 
-def its_amount(p: Any, _d: Any, _v: Any) -> Sequence[Any]:
+def its_amount(p: Any, *_others: Any) -> Sequence[Any]:
     return (p.amount,)
 
 
 KEYS = {name: key_of(name) for name in ("ip", "device", "card")}
-VALUES: dict[str, tuple[Callable[[Any, Any, Any], Sequence[Any]], Type | None]] = {
+VALUES: dict[str, tuple[Callable[..., Sequence[Any]], Type | None]] = {
     "count": (each_record, None),
     "distinct": (its_card, String()),
     "sum": (its_amount, Number(2)),
@@ -130,7 +131,7 @@ async def timed(
     begun = process_time()
     for record in records:
         paid = record.state.payment
-        await made.observe(record, [(each, key(paid, None, None)) for each, key in readers])
+        await made.observe(record, [(each, key(paid)) for each, key in readers])
         count += 1
     return (process_time() - begun) / count
 
@@ -147,8 +148,8 @@ class Plain:
         )
 
     def observe(self, time: int, paid: Paid) -> Any:
-        key = self.key(paid, None, None)
-        value = self.value(paid, None, None)[0]
+        key = self.key(paid)
+        value = self.value(paid)[0]
         held = self.deques[key]
         held.append((time, value))
         if self.function == "distinct":

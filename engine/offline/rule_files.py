@@ -32,10 +32,16 @@ CheckedFile: TypeAlias = tuple[Source, tuple[Diagnostic, ...]]
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
-    """The rule files among the paths and in the folders among them, each once, sorted."""
+    """The rule files among the paths and in the folders among them, each once, sorted.
+
+    What only has the name of one, such as a folder, a pipe or a link that leads nowhere, is none.
+    """
     found: set[Path] = set()
     for path in paths:
-        found.update(path.rglob(f"*{SUFFIX}") if path.is_dir() else [path])
+        if path.is_dir():
+            found.update(each for each in path.rglob(f"*{SUFFIX}") if each.is_file())
+        else:
+            found.add(path)
     return sorted(found)
 
 

@@ -142,3 +142,12 @@ def test_many_files_are_checked_side_by_side_as_they_are_one_by_one(
     monkeypatch.setattr(files, "FILES_A_PROCESS", len(side_by_side))
     assert side_by_side == files.check_files([tmp_path])
     assert len({diagnostic.code for _, found in side_by_side for diagnostic in found}) == 2
+
+
+def test_what_only_has_the_name_of_a_rule_file_is_passed_by(tmp_path: Path) -> None:
+    (tmp_path / "shop.rule").write_text(LAID_OUT, encoding="utf-8")
+    (tmp_path / "folder.rule").mkdir()
+    (tmp_path / "loop.rule").symlink_to("loop.rule")
+    os.mkfifo(tmp_path / "pipe.rule")
+    for arguments in (("check", tmp_path / "shop.rule"), ("check", tmp_path), ("fmt", tmp_path)):
+        assert run(*arguments)[0] == 0, arguments

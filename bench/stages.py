@@ -39,7 +39,8 @@ STAGES = {
     "routing": (
         "/litestar/",
         "/api/http/app.py",
-        "/api/http/observed.py",
+        "/api/http/dispatch.py",
+        "/api/http/request.py",
         "/api/http/metrics.py",
         "/api/console/application.py",
     ),

@@ -13,10 +13,16 @@ from litestar.types import ASGIApp
 from tollkeeper.api.console.application import with_console
 from tollkeeper.api.http import health, payments
 from tollkeeper.api.http.bodies import AnyRequest
+from tollkeeper.api.http.dispatch import (
+    Find,
+    bypass_framework,
+    described_path,
+    observe_requests,
+    routes_of,
+)
 from tollkeeper.api.http.errors import nothing_here
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.observed import Find, described_path, observe_requests, routes_of, straight
 from tollkeeper.api.http.plain import AnswerPlain, PlainPayments
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
@@ -92,7 +98,9 @@ def _shows_figures(settings: Settings) -> bool:
 
 def _app(routes: tuple[HTTPRouteHandler, ...], service: Service) -> ASGIApp:
     app = _framework(routes)
-    return observe_requests(app, straight(payments.ROUTES, app), _find_route(routes), service)
+    return observe_requests(
+        app, bypass_framework(payments.ROUTES, app), _find_route(routes), service
+    )
 
 
 def _find_route(routes: tuple[HTTPRouteHandler, ...]) -> Find:
@@ -130,5 +138,5 @@ async def decode_names(request: AnyRequest) -> None:
 
 
 def pass_on(_request: AnyRequest, error: Exception) -> NoReturn:
-    """Re-raise every error: `observed.py` answers them all."""
+    """Re-raise every error: `dispatch.py` answers them all."""
     raise error

@@ -22,7 +22,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
-from tollkeeper.api.http.observed import REQUEST_ID, request_id
 from tollkeeper.api.http.plain import (
     CLOSE,
     PlainHead,
@@ -31,7 +30,7 @@ from tollkeeper.api.http.plain import (
     known_again,
     whole_answer,
 )
-from tollkeeper.api.http.request import has_state, state_of
+from tollkeeper.api.http.request import REQUEST_ID, has_state, request_id, state_of
 from tollkeeper.engine.intake.violations import Violation
 
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})

@@ -17,10 +17,10 @@ from litestar.plugins import OpenAPISchemaPluginProtocol
 from litestar.typing import FieldDefinition
 
 from tollkeeper.api.http.description import DESCRIPTION
+from tollkeeper.api.http.dispatch import described_path
 from tollkeeper.api.http.error_answers import ERROR_HEADERS, STATUSES
 from tollkeeper.api.http.errors import ErrorBody
 from tollkeeper.api.http.notices import NOTICES
-from tollkeeper.api.http.observed import described_path
 from tollkeeper.api.http.operation import JSON, SECURITY, Example, Operation, operation_of
 from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES

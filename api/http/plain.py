@@ -2,7 +2,7 @@
 
 Nearly all of a shop's requests are plain: they create or update a payment, arrive completely with a
 declared length, and come on a persistent connection with no other request pending. All others take
-the ordinary way (`observed.py`). Both ways use the same functions and give the same answers, byte
+the ordinary way (`dispatch.py`). Both ways use the same functions and give the same answers, byte
 for byte; this one needs no scope, messages or task, which together take longer than a payment
 (docs/performance.md, "A whole request").
 """
@@ -23,20 +23,22 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.authentication import await_turn, let_in
+from tollkeeper.api.http.dispatch import Find, described_path
 from tollkeeper.api.http.errors import JSON, Problem, error_body
 from tollkeeper.api.http.logs import request_log
-from tollkeeper.api.http.observed import (
-    Find,
-    begin,
-    check_head,
-    described_path,
-    head_of,
-    headers_beside,
-    note,
-    problem_of,
-)
 from tollkeeper.api.http.payments import create_payment, update_payment
-from tollkeeper.api.http.request import Exchange, Head, RequestState, Service
+from tollkeeper.api.http.request import (
+    Exchange,
+    Head,
+    RequestState,
+    Service,
+    begin_request,
+    check_head,
+    head_of,
+    note_answer,
+    problem_of,
+    shared_headers,
+)
 from tollkeeper.engine.journal.contract import JournalError
 
 HeaderLines: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -150,27 +152,27 @@ def answering(service: Service) -> AnswerPlain:
     async def answer(request: PlainRequest) -> None:
         started, begun = perf_counter(), monotonic()
         handler, ids, head, *_ = request.plain
-        known = request.known = begin(service, head)
+        known = request.known = begin_request(service, head)
         headers: HeaderLines = ()
         try:
             if wait := let_in(known, handler):
                 await await_turn(known, handler, wait)
             status, body = handler.status_code, await handler.fn(request, *ids)
         except Exception as error:
-            status, headers, body = _told(problem_of(error, known, log))
+            status, headers, body = _answer_of(problem_of(error, known, log))
         try:
             # Other nodes may own the journal by now, see `prove_ownership.py`.
             await prove(begun)
         except JournalError as error:
-            status, headers, body = _told(problem_of(error, known, log))
+            status, headers, body = _answer_of(problem_of(error, known, log))
         of_body = ((b"content-type", JSON), (_LENGTH, b"%d" % len(body)))
-        request.send(status, [*of_body, *headers, *headers_beside(known)], body)
-        note(known, int(status), started, request.peer, log)
+        request.send(status, [*of_body, *headers, *shared_headers(known)], body)
+        note_answer(known, int(status), started, request.peer, log)
 
     return answer
 
 
-def _told(problem: Problem) -> tuple[int, HeaderLines, bytes]:
+def _answer_of(problem: Problem) -> tuple[int, HeaderLines, bytes]:
     return problem.status, problem.headers, error_body(problem.violations)
 
 
@@ -253,13 +255,13 @@ class PlainRequest(Exchange):
         """Send the answer."""
         if self.disconnected:
             return
-        said = [*self._connection.server_state.default_headers, *headers]
-        if CLOSE in said:
+        lines = [*self._connection.server_state.default_headers, *headers]
+        if CLOSE in lines:
             self.keep_alive = False
         elif not self.keep_alive:
-            said.append(CLOSE)
+            lines.append(CLOSE)
         transport = self._connection.transport
-        transport.write(whole_answer(status, said, body))
+        transport.write(whole_answer(status, lines, body))
         self.response_complete = True
         # Released, so that an idle connection holds no body.
         self.whole = b""

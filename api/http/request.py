@@ -1,15 +1,31 @@
-"""A request as its handler sees it, and the state it gathers on its way."""
+"""A request: its head, the state it gathers, what its handler sees, and its end.
+
+All that is done for every request, whichever way it arrives, is here; `plain.py` and `dispatch.py`
+are the two ways.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from binascii import hexlify
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from random import getrandbits
+from time import perf_counter
+from typing import Any, Final
 
 import litestar
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Receive, Scope
+from structlog.typing import FilteringBoundLogger
 
+from tollkeeper.api.http.errors import (
+    Problem,
+    as_problem,
+    internal_error,
+    malformed_head,
+    unauthorized,
+)
 from tollkeeper.api.http.limits import Allowance, Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.settings import Settings
@@ -20,6 +36,11 @@ from tollkeeper.engine.publish.verbs import Effect, Verb
 from tollkeeper.engine.registry.state import Account, ApiKey
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.ask import Search
+
+REQUEST_ID: Final = b"x-request-id"
+_SANE = re.compile(rb"[\x21-\x7e]{1,128}")
+_RANDOM_BYTES = 12
+_ONCE = (b"authorization", b"host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +100,13 @@ class RequestState:
 
 
 def state_of(scope: Scope) -> RequestState:
-    """Return the state that `observed.py` gave the request."""
+    """Return the state that `dispatch.py` gave the request."""
     state: RequestState = scope["state"][_STATE]
     return state
 
 
 def has_state(scope: Scope) -> bool:
-    """Whether `observed.py` has given the request a state; it doesn't for forwarded requests."""
+    """Whether `dispatch.py` has given the request a state; it doesn't for forwarded requests."""
     return _STATE in scope.get("state", {})
 
 
@@ -172,7 +193,7 @@ class Request(Exchange, litestar.Request[None, None, State]):  # type: ignore[mi
     """A request through the framework."""
 
 
-class StraightRequest(Exchange):
+class DirectRequest(Exchange):
     """A request that bypasses the framework, with everything that the payment handlers use: to make
     the framework's own object takes longer than to read a payment.
     """
@@ -184,3 +205,92 @@ class StraightRequest(Exchange):
     def __init__(self, known: RequestState, receive: Receive) -> None:
         self.known = known
         self.receive = receive
+
+
+def head_of(
+    method: str,
+    path: str,
+    query: bytes,
+    version: str,
+    route: str,
+    sent: Sequence[tuple[bytes, bytes]],
+) -> Head:
+    """Return the head with headers `sent`, whose names are in lower case; of a repeated header, the
+    first counts.
+    """
+    names = tuple(name for name, _ in sent)
+    return Head(method, path, query, version, route, names, dict(reversed(sent)))
+
+
+def begin_request(service: Service, head: Head) -> RequestState:
+    """Return the state of a request whose head has arrived."""
+    return RequestState(service, head, [(REQUEST_ID, request_id(head.headers))], {})
+
+
+def request_id(headers: Mapping[bytes, bytes]) -> bytes:
+    """Return the caller's id if it is 1 to 128 visible ASCII characters, else a random one."""
+    sent = headers.get(REQUEST_ID)
+    if sent is not None and _SANE.fullmatch(sent):
+        return sent
+    # It only names a request and protects nothing, so it needs no secure randomness.
+    return hexlify(getrandbits(8 * _RANDOM_BYTES).to_bytes(_RANDOM_BYTES))
+
+
+def check_head(head: Head) -> None:
+    """Raise `Problem` 400 for a head that different HTTP parsers understand differently."""
+    headers = head.headers
+    if b"host" not in headers and head.version == "1.1":
+        raise malformed_head("host", "a request of HTTP/1.1 names its host")
+    coding = headers.get(b"transfer-encoding")
+    if coding is not None and coding.strip().lower() != b"chunked":
+        message = "send the body as it is or `chunked`, in no other coding"
+        raise malformed_head("transfer-encoding", message)
+    if len(headers) == len(head.names):
+        return
+    for name in _ONCE:
+        if head.names.count(name) > 1:
+            raise malformed_head(name.decode(), "this header may be sent once")
+
+
+def shared_headers(state: RequestState) -> list[tuple[bytes, bytes]]:
+    """Return the headers that every answer of the request has."""
+    if state.allowance is None:
+        return state.answer_headers
+    return [*state.answer_headers, *state.allowance.headers()]
+
+
+def problem_of(error: Exception, state: RequestState, log: FilteringBoundLogger) -> Problem:
+    """Return the answer to a request that failed with `error`; internal errors are logged."""
+    problem = as_problem(error)
+    if problem is None and _lost_its_account(state):
+        problem = unauthorized()
+    if problem is None:
+        log.exception("failed", route=state.head.route, request_id=state.request_id.decode())
+        problem = internal_error()
+    state.log["reason"] = problem.violations[0].type
+    return problem
+
+
+def _lost_its_account(state: RequestState) -> bool:
+    """Whether the account was deleted during the request, which makes it fail anywhere."""
+    return state.key is not None and state.key.account not in state.service.engine.state.accounts
+
+
+def note_answer(
+    state: RequestState, status: int, started: float, peer: str | None, log: FilteringBoundLogger
+) -> None:
+    """Count and log a request that was answered."""
+    seconds = perf_counter() - started
+    head = state.head
+    state.service.figures.count(head.route, status, seconds, state.log)
+    log.info(
+        "request",
+        method=head.method,
+        route=head.route,
+        status=status,
+        # Whole microseconds: to round to three digits, Python writes the number and reads it again.
+        ms=round(seconds * 1_000_000) / 1000,
+        request_id=state.request_id.decode(),
+        peer=peer,
+        **state.log,
+    )

@@ -17,6 +17,7 @@ from tollkeeper.engine.journal import (
     retention,
     staging,
 )
+from tollkeeper.engine.journal.appends import InFlight
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, CommandRequest, Shard
 from tollkeeper.engine.journal.entries import (
@@ -28,7 +29,6 @@ from tollkeeper.engine.journal.entries import (
     Page,
     Stretch,
 )
-from tollkeeper.engine.journal.in_flight import InFlight
 from tollkeeper.engine.journal.writer import Writer
 
 T = TypeVar("T")

@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from tollkeeper.engine.journal import list_contents, reads, requests, retention, schema, staging
+from tollkeeper.engine.journal.appends import PREFIX_LENGTH, Append, InFlight, UnusedIds
 from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.damage import named_damage
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
-from tollkeeper.engine.journal.in_flight import Append, InFlight
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, lock
-from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
 from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"

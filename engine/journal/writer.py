@@ -15,10 +15,10 @@ from itertools import chain, groupby
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from tollkeeper.engine.journal.appends import Append, InFlight, UncancellableFuture
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Idempotency, ListChange
-from tollkeeper.engine.journal.in_flight import Append, InFlight, UncancellableFuture
 
 # A few hundredths of a second's work; with the largest bodies, 256 MiB.
 WAITING_LIMIT = 1024

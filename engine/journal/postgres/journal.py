@@ -17,6 +17,7 @@ from queue import Empty, LifoQueue
 from typing import TypeVar
 
 from tollkeeper.engine.journal import list_contents, reads, requests, staging
+from tollkeeper.engine.journal.appends import PREFIX_LENGTH, InFlight, UnusedIds
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import (
     CommandRequest,
@@ -26,7 +27,6 @@ from tollkeeper.engine.journal.contract import (
     Unavailable,
 )
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange, ListEntry
-from tollkeeper.engine.journal.in_flight import InFlight
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.postgres.connection import (
     OpenConnections,
@@ -55,7 +55,6 @@ from tollkeeper.engine.journal.postgres.schema import (
 from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import PostgresStore
 from tollkeeper.engine.journal.threads import in_thread
-from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
 from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
 _POINT_READS = 4

@@ -15,11 +15,11 @@ import psycopg
 from psycopg.errors import CardinalityViolation, UniqueViolation
 
 from tollkeeper.engine.journal import list_contents, reads
+from tollkeeper.engine.journal.appends import Append
 from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.in_flight import Append
 from tollkeeper.engine.journal.postgres.connection import OpenConnections, PostgresConnection
 from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, begin_epoch
 

@@ -21,11 +21,11 @@ from litestar.handlers import HTTPRouteHandler
 from tollkeeper.api.http import examples
 from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.bodies import MAX_KEY
+from tollkeeper.api.http.dispatch import described_path
 from tollkeeper.api.http.document import document, statuses
 from tollkeeper.api.http.error_answers import STATUSES, TYPES
 from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.notices import NOTICES
-from tollkeeper.api.http.observed import described_path
 from tollkeeper.api.http.operation import JSON, TEXT, Operation, operation_of
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.engine.intake.violations import ViolationType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tollkeeper.engine.journal.appends import Append, InFlight, UncancellableFuture
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.in_flight import Append, InFlight, UncancellableFuture
 
 pytestmark = pytest.mark.anyio
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from tollkeeper.engine.intake.identifiers import new_identifier
-from tollkeeper.engine.journal import unused_ids
+from tollkeeper.engine.journal import appends
+from tollkeeper.engine.journal.appends import PREFIX_LENGTH, UnusedIds
 from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.unused_ids import PREFIX_LENGTH, UnusedIds
 
 NOW = 1_789_000_000_000_000
 
@@ -27,8 +27,8 @@ def test_an_id_that_was_used_is_never_called_unused(
         unused.end_look_up(account, prefix, are_unused=not found)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(unused_ids, "PREFIX_LENGTH", 2)
-        patched.setattr(unused_ids, "MAX_IDS", 5)
+        patched.setattr(appends, "PREFIX_LENGTH", 2)
+        patched.setattr(appends, "MAX_IDS", 5)
         unused = UnusedIds()
         for (account, name), uses, answer_comes in steps:
             if unused.is_unused(account, name) is None:

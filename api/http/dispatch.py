@@ -1,42 +1,32 @@
-"""Around every request: find its route, check its method, answer its errors, log one line.
+"""Requests that arrive by ASGI: find the route, check the method, call the handler, answer errors.
 
-The payment routes call their handlers directly, without the framework (`straight`).
+The payment routes call their handlers directly, without the framework (`bypass_framework`).
 """
 
 from __future__ import annotations
 
-import re
-from binascii import hexlify
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from random import getrandbits
 from time import perf_counter
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from litestar.enums import ScopeType
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
-from structlog.typing import FilteringBoundLogger
 
 from tollkeeper.api.http.authentication import await_turn, let_in
-from tollkeeper.api.http.errors import (
-    JSON,
-    Problem,
-    answer,
-    as_problem,
-    internal_error,
-    malformed_head,
-    method_not_allowed,
-    nothing_here,
-    unauthorized,
-)
+from tollkeeper.api.http.errors import JSON, answer, method_not_allowed, nothing_here
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.request import (
-    Head,
-    RequestState,
+    DirectRequest,
     Service,
-    StraightRequest,
+    begin_request,
+    check_head,
+    head_of,
+    note_answer,
+    problem_of,
     set_state,
+    shared_headers,
     state_of,
 )
 from tollkeeper.engine.make_change import asked_by
@@ -47,13 +37,13 @@ NOWHERE = "none"
 
 def observe_requests(
     app: ASGIApp,
-    straight: Mapping[str, ASGIApp],
+    direct: Mapping[str, ASGIApp],
     find: Find,
     service: Service,
 ) -> ASGIApp:
     """Wrap the application: the one error body for all exceptions, and log lines.
 
-    The routes in `straight` have applications of their own that bypass the framework, whose routing
+    The routes in `direct` have applications of their own that bypass the framework, whose routing
     adds a third to the time for reading a request and answering it (docs/performance.md).
 
     What a handler adds to the `log` of the request's state is logged, and counted in the service's
@@ -73,96 +63,32 @@ def observe_requests(
         route = NOWHERE if found is None else found.path
         sent = [*scope["headers"]]
         version, query = scope["http_version"], scope["query_string"]
-        state = begin(service, head_of(scope["method"], path, query, version, route, sent))
+        state = begin_request(service, head_of(scope["method"], path, query, version, route, sent))
         asked_by.set(state.request_id.decode())
         set_state(scope, state)
         status = 0
         if scope["method"] == "HEAD":
-            send = _without_body(send)
+            send = _drop_body(send)
 
-        async def noting(message: Message) -> None:
+        async def send_answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *headers_beside(state)]
+                message["headers"] = [*message["headers"], *shared_headers(state)]
             await send(message)
 
         try:
             check_head(state.head)
-            await _dispatch(straight.get(route, app), found, scope, receive, noting)
+            await _dispatch(direct.get(route, app), found, scope, receive, send_answer)
         except Exception as error:
             problem = problem_of(error, state, log)
             if status == 0:
-                await answer(noting, problem)
+                await answer(send_answer, problem)
         finally:
             client = scope.get("client")
-            note(state, int(status), started, client[0] if client else None, log)
+            note_answer(state, int(status), started, client[0] if client else None, log)
 
     return handle
-
-
-def head_of(
-    method: str,
-    path: str,
-    query: bytes,
-    version: str,
-    route: str,
-    sent: Sequence[tuple[bytes, bytes]],
-) -> Head:
-    """Return the head with headers `sent`, whose names are in lower case; of a repeated header, the
-    first counts.
-    """
-    names = tuple(name for name, _ in sent)
-    return Head(method, path, query, version, route, names, dict(reversed(sent)))
-
-
-def begin(service: Service, head: Head) -> RequestState:
-    """Return the state of a request whose head has arrived."""
-    return RequestState(service, head, [(REQUEST_ID, request_id(head.headers))], {})
-
-
-def headers_beside(state: RequestState) -> list[tuple[bytes, bytes]]:
-    """Return the headers that every answer of the request has."""
-    if state.allowance is None:
-        return state.answer_headers
-    return [*state.answer_headers, *state.allowance.headers()]
-
-
-def problem_of(error: Exception, state: RequestState, log: FilteringBoundLogger) -> Problem:
-    """Return the answer to a request that failed with `error`; internal errors are logged."""
-    problem = as_problem(error)
-    if problem is None and _lost_its_account(state):
-        problem = unauthorized()
-    if problem is None:
-        log.exception("failed", route=state.head.route, request_id=state.request_id.decode())
-        problem = internal_error()
-    state.log["reason"] = problem.violations[0].type
-    return problem
-
-
-def note(
-    state: RequestState, status: int, started: float, peer: str | None, log: FilteringBoundLogger
-) -> None:
-    """Count and log a request that was answered."""
-    seconds = perf_counter() - started
-    head = state.head
-    state.service.figures.count(head.route, status, seconds, state.log)
-    log.info(
-        "request",
-        method=head.method,
-        route=head.route,
-        status=status,
-        # Whole microseconds: to round to three digits, Python writes the number and reads it again.
-        ms=round(seconds * 1_000_000) / 1000,
-        request_id=state.request_id.decode(),
-        peer=peer,
-        **state.log,
-    )
-
-
-def _lost_its_account(state: RequestState) -> bool:
-    """Whether the account was deleted during the request, which makes it fail anywhere."""
-    return state.key is not None and state.key.account not in state.service.engine.state.accounts
 
 
 def _dispatch(
@@ -188,44 +114,13 @@ async def _tell_methods(send: Send, route: Route) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _without_body(send: Send) -> Send:
+def _drop_body(send: Send) -> Send:
     async def head(message: Message) -> None:
         if message["type"] == "http.response.body":
             message["body"] = b""
         await send(message)
 
     return head
-
-
-REQUEST_ID: Final = b"x-request-id"
-_SANE = re.compile(rb"[\x21-\x7e]{1,128}")
-_RANDOM_BYTES = 12
-_ONCE = (b"authorization", b"host")
-
-
-def request_id(headers: Mapping[bytes, bytes]) -> bytes:
-    """Return the caller's id if it is 1 to 128 visible ASCII characters, else a random one."""
-    sent = headers.get(REQUEST_ID)
-    if sent is not None and _SANE.fullmatch(sent):
-        return sent
-    # It only names a request and protects nothing, so it needs no secure randomness.
-    return hexlify(getrandbits(8 * _RANDOM_BYTES).to_bytes(_RANDOM_BYTES))
-
-
-def check_head(head: Head) -> None:
-    """Raise `Problem` 400 for a head that different HTTP parsers understand differently."""
-    headers = head.headers
-    if b"host" not in headers and head.version == "1.1":
-        raise malformed_head("host", "a request of HTTP/1.1 names its host")
-    coding = headers.get(b"transfer-encoding")
-    if coding is not None and coding.strip().lower() != b"chunked":
-        message = "send the body as it is or `chunked`, in no other coding"
-        raise malformed_head("transfer-encoding", message)
-    if len(headers) == len(head.names):
-        return
-    for name in _ONCE:
-        if head.names.count(name) > 1:
-            raise malformed_head(name.decode(), "this header may be sent once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +136,7 @@ Find: TypeAlias = Callable[[str], Route | None]
 
 _ANY = "{}"
 """Stands for a parameter in the tree; an unescaped brace is never sent."""
-_HERE = ""
+_END = ""
 """The key in the tree of the route that ends there; path segments are never empty."""
 
 
@@ -257,7 +152,7 @@ def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
         node = tree
         for part in route.path.split("/")[1:]:
             node = node.setdefault(_ANY if part.startswith("{") else part, {})
-        node[_HERE] = route
+        node[_END] = route
 
     def find(path: str) -> Route | None:
         return plain.get(path) or _walk(tree, path)
@@ -279,7 +174,7 @@ def _walk(tree: dict[str, Any], path: str) -> Route | None:
         if found is None:
             return None
         node = found
-    return node.get(_HERE)
+    return node.get(_END)
 
 
 def _route(path: str, methods: set[str]) -> Route:
@@ -293,7 +188,7 @@ _ID_PART = 3
 """The position of a payment's id among the path's segments."""
 
 
-def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGIApp]:
+def bypass_framework(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGIApp]:
     """Return an application for each path of `routes`, whose handlers take a request and, if the
     path has one, the percent-encoded payment id, and return the JSON of their usual status. Other
     methods of these paths go to `app`.
@@ -307,7 +202,7 @@ def straight(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[str, ASGI
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == ScopeType.HTTP
-        request = StraightRequest(state_of(scope), receive)
+        request = DirectRequest(state_of(scope), receive)
         found = handlers.get((request.known.head.route, scope["method"]))
         if found is None:
             await app(scope, receive, send)

@@ -77,8 +77,8 @@ class Module:
         return code.call(self.routines[digest], *arguments)
 
     def start(self) -> list[ast.stmt]:
-        """The statement that creates the memo, if functions use it."""
-        if not self.routines:
+        """The statement that creates the memo, if anything uses it."""
+        if not (self.routines or self.slots):
             return []
         empty = ast.List([code.constant(...)], ast.Load())
         count = code.constant(max(len(self.slots), 1))

@@ -39,7 +39,17 @@ OWN = """rule own
       or seen < 1d or slow > 5
     then deny
 """
-FILES = {path.stem: path.read_text() for path in sorted(SHIPPED.glob("*.rule"))} | {"own": OWN}
+SHARED = """rule shared
+  let is_refused = status == "declined" or status == "failed" or status == "blocked"
+  let refused = count(payments by user.id over 1h where is_refused)
+  let slow = count(transactions by user.id over 1h where duration > 5 and is_refused)
+  condition met when refused > 1 or slow > 5 then deny
+"""
+"""The let is computed once before the loop over transactions, and read in it."""
+FILES = {path.stem: path.read_text() for path in sorted(SHIPPED.glob("*.rule"))} | {
+    "own": OWN,
+    "shared": SHARED,
+}
 
 
 def series_of(text: str) -> tuple[SeriesPlan, ...]:

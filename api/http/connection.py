@@ -8,7 +8,6 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from functools import lru_cache
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, cast
@@ -110,8 +109,7 @@ async def answer_crowd(scope: Scope, _receive: Receive, send: Send) -> None:
     await answer(send, Problem(problem.status, problem.violations, headers))
 
 
-@lru_cache(maxsize=256)
-def _parts(target: bytes) -> tuple[str, bytes, bytes]:
+def _split_target(target: bytes) -> tuple[str, bytes, bytes]:
     """Return a target's path (decoded and raw) and query. Raises httptools' errors."""
     parsed = httptools.parse_url(target)
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
@@ -466,7 +464,7 @@ class Connection(HttpToolsProtocol):
     def _begin_cycle(self) -> None:
         """The ordinary way: start the application with the request; the body follows as it arrives."""
         version = self.parser.get_http_version()
-        path, raw_path, query = _parts(self.url)
+        path, raw_path, query = _split_target(self.url)
         scope: Any = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},

@@ -8,8 +8,9 @@ computed again from the field.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tollkeeper.engine.facts.clients import Client
 from tollkeeper.engine.instants import to_microseconds
@@ -17,11 +18,13 @@ from tollkeeper.engine.intake.addresses import address_number, public_number
 from tollkeeper.engine.intake.payment import Payment
 
 ReadClient = Callable[[Mapping[str, str]], Client | None]
+EntrySets: TypeAlias = dict[tuple[type, tuple[str, ...]], frozenset[Any]]
+"""Sets made of long lists in a payment's metadata, by the type of the elements and the list's keys."""
 
 
 class Facts(Struct, frozen=True, gc=False):
     """`arrived` and `timestamp` in µs since the epoch, `amount` in hundredths, addresses as
-    128-bit numbers (grammar/types.py)."""
+    128-bit numbers (grammar/types.py). `entry_sets` is filled by programs that look into metadata."""
 
     arrived: int
     timestamp: int
@@ -32,6 +35,7 @@ class Facts(Struct, frozen=True, gc=False):
     backend_ip: int | None = None
     device_client: Client | None = None
     backend_client: Client | None = None
+    entry_sets: EntrySets = field(default_factory=dict)
 
 
 class StoredFacts(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -11,7 +11,7 @@ from msgspec import Struct, defstruct, inspect
 
 from tollkeeper.engine.facts.facts import StoredFacts
 from tollkeeper.engine.facts.vocabulary import bare_type
-from tollkeeper.engine.intake.addresses import address_number, is_private
+from tollkeeper.engine.intake.addresses import address_number, public_number
 from tollkeeper.engine.intake.payment import Transaction
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.grammar import program as p
@@ -30,12 +30,13 @@ _SOURCE_FIELDS: Mapping[Access, Access] = {
     ("backend_ip",): BACKEND_ADDRESS,
 }
 _ENTRY_FACTS = (("timestamp",), ("arrived",))
-_DERIVED = (
+_DERIVED: tuple[tuple[str, Any, Any], ...] = (
     ("arrived", int, 0),
     ("timestamp", int, 0),
     ("amount", int | None, None),
     ("device_ip", int | None, None),
     ("backend_ip", int | None, None),
+    ("entry_sets", Any, msgspec.field(default_factory=dict)),
 )
 
 
@@ -102,8 +103,7 @@ def facts_decoder(wanted: Iterable[Access]) -> Callable[[Entry], Any]:
         if by_device and (device := facts.payment.device) is not None and device.ip_address:
             facts.device_ip = address_number(device.ip_address)
         if by_backend and (backend := facts.payment.backend) is not None and backend.ip_address:
-            number = address_number(backend.ip_address)
-            facts.backend_ip = None if number is None or is_private(number) else number
+            facts.backend_ip = public_number(backend.ip_address)
         return facts
 
     return facts_of

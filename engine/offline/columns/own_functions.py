@@ -116,17 +116,17 @@ def _entry_count(metadata: str, keys: Sequence[str]) -> int | None:
 
 def _is_among(metadata: str, keys: Sequence[str], wanted: str | bool) -> bool | None:
     entries = _entries(metadata, keys)
-    return None if entries is None else functions.among(entries, wanted)
+    return None if entries is None else functions.among({}, (), entries, wanted)
 
 
 def _decimal_among(metadata: str, keys: Sequence[str], wanted: Decimal, scale: int) -> bool | None:
     entries = _entries(metadata, keys)
-    return None if entries is None else functions.number_among(entries, int(wanted), scale)
+    return None if entries is None else functions.number_among({}, (), entries, int(wanted), scale)
 
 
 def _double_among(metadata: str, keys: Sequence[str], wanted: float) -> bool | None:
     entries = _entries(metadata, keys)
-    return None if entries is None else functions.number_among(entries, wanted, None)
+    return None if entries is None else functions.number_among({}, (), entries, wanted, None)
 
 
 def _total(values: Sequence[float | None]) -> float | None:

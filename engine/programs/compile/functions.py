@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network
+from ipaddress import IPv6Address
 from typing import Any
 
+from tollkeeper.engine.facts.facts import EntrySets
 from tollkeeper.engine.lists.environment import RATE_SCALE, Environment
-from tollkeeper.engine.programs.compile.entry_sets import EntrySets
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import MAX_DIGITS, METADATA_LIMIT, METADATA_SCALE
 
@@ -32,7 +31,8 @@ _BOUND: int = METADATA_LIMIT * _MILLION
 _NUMBER = re.compile(r" *([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))? *")
 _LONGEST_NUMBER = 64
 SCANNED = 8
-"""Longer lists in metadata are made sets, once a payment, as rules may ask for many elements."""
+"""Longer lists in metadata are made sets, which the payment's facts hold: rules may ask for many
+elements."""
 _SHORT_NUMBER = 10
 """Numbers of this many digits are certainly within the bound."""
 _MAPPED = 0xFFFF
@@ -106,24 +106,34 @@ def listed_entries(entry: Any) -> list[Any] | None:
     return entry if isinstance(entry, list) else None
 
 
-_texts = EntrySets(lambda entries: frozenset(each for each in entries if type(each) is str))
-_truths = EntrySets(lambda entries: frozenset(each for each in entries if type(each) is bool))
-_numbers = EntrySets(lambda entries: frozenset(map(metadata_number, entries)))
+def among(sets: EntrySets, keys: tuple[str, ...], entries: Sequence[Any], wanted: Value) -> bool:
+    """Whether a text or truth value is an element of the list at the end of `keys` in metadata.
+
+    `sets` are the payment's own.
+    """
+    of_type = type(wanted)
+    if len(entries) <= SCANNED:
+        return any(type(entry) is of_type and entry == wanted for entry in entries)
+    found = sets.get((of_type, keys))
+    if found is None:
+        found = sets[of_type, keys] = frozenset(each for each in entries if type(each) is of_type)
+    return wanted in found
 
 
-def among(entries: Sequence[Any], wanted: Value) -> bool:
-    """Whether a text or truth value is an element of a list in metadata."""
-    if len(entries) > SCANNED:
-        return wanted in (_texts if isinstance(wanted, str) else _truths).of(entries)
-    return any(type(entry) is type(wanted) and entry == wanted for entry in entries)
+def number_among(
+    sets: EntrySets, keys: tuple[str, ...], entries: Sequence[Any], number: float, scale: int | None
+) -> bool:
+    """Whether an element of the list at the end of `keys` in metadata is the number of this scale.
 
-
-def number_among(entries: Sequence[Any], number: float, scale: int | None) -> bool:
-    """Whether an element of a list in metadata is the number of this scale."""
+    `sets` are the payment's own.
+    """
     wanted = as_entry(number, scale)
-    if wanted is not None and len(entries) > SCANNED:
-        return wanted in _numbers.of(entries)
-    return wanted is not None and any(metadata_number(entry) == wanted for entry in entries)
+    if wanted is None or len(entries) <= SCANNED:
+        return wanted is not None and any(metadata_number(entry) == wanted for entry in entries)
+    numbers = sets.get((int, keys))
+    if numbers is None:
+        numbers = sets[int, keys] = frozenset(map(metadata_number, entries))
+    return wanted in numbers
 
 
 def amount_in(environment: Environment, amount: int, currency: str, wanted: str) -> int | None:
@@ -209,14 +219,12 @@ def _local(instant: int, zone: tzinfo) -> datetime | None:
         return None
 
 
-# Addresses repeat, and several keys of one program name the same network.
-@lru_cache(maxsize=65_536)
 def ip_network(address: int, bits: int, bits6: int) -> str:
     """The network that holds the address: `bits` for IPv4, `bits6` for IPv6."""
     if address >> 32 == _MAPPED:
         kept = address & _IPV4 >> (32 - bits) << (32 - bits)
-        return f"{IPv4Address(kept)}/{bits}"
-    return str(IPv6Network((IPv6Address(address >> (128 - bits6) << (128 - bits6)), bits6)))
+        return f"{kept >> 24}.{kept >> 16 & 255}.{kept >> 8 & 255}.{kept & 255}/{bits}"
+    return f"{IPv6Address(address >> (128 - bits6) << (128 - bits6))}/{bits6}"
 
 
 # What an account has configured

@@ -125,11 +125,14 @@ def in_entry(unit: Unit, node: p.InEntry, value: Code, entry: Code) -> Code:
         Code(code.call("listed_entries", entry.result), entry.needs, optional=True)
     )
     value = unit.require(value)
+    assert isinstance(node.entry, p.MetadataFact)
+    sets = code.attribute(code.name("p"), "entry_sets")
+    looked_up = (sets, code.constant((node.entry.key, *node.entry.inner)), entries.result)
     if isinstance(node.value.type, t.Number):
         scale = code.constant(scale_of(node.value))
-        found = code.call("number_among", entries.result, value.result, scale)
+        found = code.call("number_among", *looked_up, value.result, scale)
     else:
-        found = code.call("among", entries.result, value.result)
+        found = code.call("among", *looked_up, value.result)
     result = code.opposite(found) if node.negated else found
     return Code(result, (*entries.needs, *value.needs))
 

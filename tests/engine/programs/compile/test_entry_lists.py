@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.engine.programs.compile.entry_sets import MOST_HELD, EntrySets
 from tollkeeper.engine.programs.compile.functions import SCANNED, among, number_among
+from tollkeeper.engine.programs.compile.python import compile_rule
+from tollkeeper.tests.engine.programs.compile.payments import EMPTY, VOCABULARY
+from tollkeeper.tests.engine.programs.compile.test_programs import checked, paid
+
+SKUS = ("skus",)
 
 ENTRIES = st.sampled_from(
     [
@@ -34,42 +39,43 @@ ENTRIES = st.sampled_from(
 
 @given(st.lists(ENTRIES, max_size=6), st.sampled_from(["", "1", "a", "\ud800", "b"]))
 def test_texts(entries: list[Any], wanted: str) -> None:
-    assert among(entries + [None] * SCANNED, wanted) is among(entries, wanted)
+    long = entries + [None] * SCANNED
+    assert among({}, SKUS, long, wanted) is among({}, SKUS, entries, wanted)
 
 
 @given(st.lists(ENTRIES, max_size=6), st.integers(-3, 3), st.sampled_from([0, 1, 6, None]))
 def test_numbers(entries: list[Any], wanted: int, scale: int | None) -> None:
     long = entries + [None] * SCANNED
-    assert number_among(long, wanted, scale) is number_among(entries, wanted, scale)
+    of_long, of_short = (number_among({}, SKUS, each, wanted, scale) for each in (long, entries))
+    assert of_long is of_short
 
 
 @given(st.lists(ENTRIES, max_size=6), st.booleans())
 def test_truths(entries: list[Any], wanted: bool) -> None:
-    assert among(entries + [None] * SCANNED, wanted) is among(entries, wanted)
+    long = entries + [None] * SCANNED
+    assert among({}, SKUS, long, wanted) is among({}, SKUS, entries, wanted)
 
 
-def test_a_list_is_itself_and_not_what_another_was() -> None:
-    for number in range(100):
-        held = [f"{number}-{each}" for each in range(SCANNED + 1)]
-        assert among(held, f"{number}-0")
-        assert not among(held, f"{number + 1}-0")
+RULE = """
+rule basket
+  condition first when "0-0" in metadata["skus"] then deny
+  condition second when "1-0" in metadata["skus"] then deny
+  condition inner when "2-0" in metadata["cart"]["skus"] then deny
+  condition numbers when 7 in metadata["skus"] then deny
+"""
 
 
-def test_the_lists_of_a_payment_are_each_made_a_set_once_and_those_of_earlier_ones_forgotten() -> (
-    None
-):
-    made = []
+def test_each_payment_is_asked_for_its_own_lists() -> None:
+    decide = compile_rule(checked(RULE), VOCABULARY).decide
 
-    def make(entries: Any) -> frozenset[int]:
-        made.append(len(entries))
-        return frozenset(entries)
+    def met(metadata: dict[str, Any]) -> int:
+        return decide(paid(f"metadata = {json.dumps(metadata)}"), None, (), EMPTY)
 
-    sets = EntrySets(make)
-    for _ in range(5):
-        lists = [list(range(each, each + MOST_HELD // 200)) for each in range(100)]
-        for _ in range(3):
-            assert all(each in sets.of(held) for each, held in enumerate(lists))
-    assert len(made) == 500
-    sets.of(range(2 * MOST_HELD))
-    sets.of(lists[-1])
-    assert len(made) == 502
+    def skus(number: int) -> list[str]:
+        return [f"{number}-{each}" for each in range(SCANNED + 1)]
+
+    numbers = list(range(SCANNED + 1))
+    assert [met({"skus": skus(number)}) for number in range(3)] == [0, 1, -1]
+    assert met({"skus": skus(2), "cart": {"skus": skus(2)}}) == 2
+    assert met({"skus": numbers}) == 3
+    assert met({"skus": skus(0)}) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar, get_args
@@ -11,6 +11,7 @@ from tollkeeper.grammar.program import (
     Definitions,
     EventType,
     Expression,
+    Let,
     LetValue,
     Node,
     Program,
@@ -60,6 +61,13 @@ def _parts_in(values: Iterable[Any]) -> Iterator[Expression]:
 
 _READERS = {kind: _reader(kind) for kind in PARTS}
 _LEAVES = frozenset(kind for kind in PARTS if not _fields_of_parts(kind))
+
+
+def resolve_let(node: Expression, lets: Sequence[Let]) -> Expression:
+    """Return the expression itself, or the value of the let that it reads."""
+    while isinstance(node, LetValue):
+        node = lets[node.index].value
+    return node
 
 
 def children(node: Node | Series) -> tuple[Expression, ...]:

@@ -14,7 +14,6 @@ from tollkeeper.engine.programs.compile.python import (
     compile_labels,
     compile_monitors,
 )
-from tollkeeper.engine.programs.compile.sharing import resolve_let
 from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.programs.json_values import JsonValue, json_writer
@@ -24,7 +23,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.types import Type
 from tollkeeper.grammar.vocabulary import Vocabulary
-from tollkeeper.grammar.walk import children
+from tollkeeper.grammar.walk import children, resolve_let
 
 _MERCHANT = ("merchant", "id")
 

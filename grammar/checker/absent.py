@@ -9,6 +9,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker.needed_fields import NeededFields, path_of
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.walk import resolve_let
 
 
 def absent(
@@ -18,7 +19,7 @@ def absent(
     for part in inner:
         if not isinstance(part, p.And):
             continue
-        missing_paths = {path for each in part.operands if (path := _said_missing(each, lets))}
+        missing_paths = {path for each in part.operands if (path := _missing_path(each, lets))}
         for operand in part.operands:
             for fact in needed.of(operand) if missing_paths else ():
                 path = path_of(fact)
@@ -30,10 +31,8 @@ def absent(
                     break
 
 
-def _said_missing(node: p.Expression, lets: Sequence[p.Let]) -> tuple[str, ...] | None:
-    while isinstance(node, p.LetValue):
-        node = lets[node.index].value
-    match node:
+def _missing_path(node: p.Expression, lets: Sequence[p.Let]) -> tuple[str, ...] | None:
+    match resolve_let(node, lets):
         case p.Presence(operand=p.Fact(path=path), state="missing"):
             return path
         case _:

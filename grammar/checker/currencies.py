@@ -9,7 +9,7 @@ from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.walk import children
+from tollkeeper.grammar.walk import children, resolve_let
 
 _AMOUNT = ("amount",)
 _CURRENCY = ("currency",)
@@ -81,9 +81,7 @@ def _leaves_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
 
 def _is_of_some(root: p.Expression, lets: Sequence[p.Let]) -> bool:
     """Whether an expression is true exactly for some currencies."""
-    while isinstance(root, p.LetValue):
-        root = lets[root.index].value
-    match root:
+    match resolve_let(root, lets):
         case p.Compare(operator="==", left=p.Fact(path=path), right=p.Constant()):
             return path == _CURRENCY
         case p.OneOf(value=p.Fact(path=path), negated=False):

@@ -14,6 +14,7 @@ from tollkeeper.grammar.checker import aggregates, calls, entries, literals, mem
 from tollkeeper.grammar.checker.arithmetic import arithmetic, negate
 from tollkeeper.grammar.checker.scope import Scope, Work
 from tollkeeper.grammar.regexes import MAX_SIZE, RegexError, compile_regex
+from tollkeeper.grammar.walk import resolve_let
 from tollkeeper.grammar.words import kind_of
 
 _SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration)
@@ -186,9 +187,7 @@ def _is_of_elements(work: Work, node: s.Expression) -> bool:
 
 
 def _plain(work: Work, node: p.Expression) -> bool:
-    while isinstance(node, p.LetValue):
-        node = work.lets[node.index].value
-    return isinstance(node, _PLAIN)
+    return isinstance(resolve_let(node, work.lets), _PLAIN)
 
 
 def _comparable(work: Work, span: s.Span, left: p.Expression, right: p.Expression) -> bool:

@@ -11,7 +11,7 @@ from tollkeeper.grammar.checker.numbering import Numbers
 from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.walk import children
+from tollkeeper.grammar.walk import children, resolve_let
 
 _SINCE = ("age", "interval", "since")
 FIRST_SEEN = (*_SINCE, "first")
@@ -78,8 +78,7 @@ def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool)
 
 
 def _age(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
-    while isinstance(node, p.LetValue):
-        node = lets[node.index].value
+    node = resolve_let(node, lets)
     is_age = isinstance(node, p.History) and node.function in _SINCE
     return node if is_age else None  # type: ignore[return-value]
 
@@ -111,8 +110,7 @@ def _counts(operands: Sequence[p.Expression], lets: Sequence[p.Let]) -> bool:
 
 def _asks_of_the_first(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:
     """Return the aggregate if a test distinguishes its first record from later ones."""
-    while isinstance(node, p.LetValue):
-        node = lets[node.index].value
+    node = resolve_let(node, lets)
     match node:
         case p.Not():
             return _asks_of_the_first(node.operand, lets)

@@ -13,6 +13,7 @@ from tollkeeper.grammar.checker.scope import Work
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
 from tollkeeper.grammar.fixes import replacing
 from tollkeeper.grammar.vocabulary import Field
+from tollkeeper.grammar.walk import resolve_let
 
 
 def never_sent(
@@ -22,24 +23,18 @@ def never_sent(
     for part in inner:
         match part:
             case p.Compare(operator="==" | "!=", left=left, right=p.Constant() as right):
-                yield from _of_value(work, part, _behind_lets(left, lets), right)
+                yield from _of_value(work, part, resolve_let(left, lets), right)
             case p.Compare(operator="==" | "!=", left=p.Constant() as left, right=right):
-                yield from _of_value(work, part, _behind_lets(right, lets), left)
+                yield from _of_value(work, part, resolve_let(right, lets), left)
             case p.OneOf(value=value, options=options):
                 for option in options:
-                    yield from _of_value(work, part, _behind_lets(value, lets), option)
+                    yield from _of_value(work, part, resolve_let(value, lets), option)
             case p.TextTest(left=left, right=p.Constant() as right):
-                yield from _of_cased(_behind_lets(left, lets), right)
+                yield from _of_cased(resolve_let(left, lets), right)
             case p.InNetworks(value=value, networks=networks):
-                yield from _of_networks(work, part, _behind_lets(value, lets), networks)
+                yield from _of_networks(work, part, resolve_let(value, lets), networks)
             case _:
                 pass
-
-
-def _behind_lets(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
-    while isinstance(node, p.LetValue):
-        node = lets[node.index].value
-    return node
 
 
 def _field_of(work: Work, node: p.Expression) -> Field | None:

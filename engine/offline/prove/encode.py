@@ -39,6 +39,7 @@ from tollkeeper.engine.offline.prove.texts import TEXT_TESTS, encode_text
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.walk import resolve_let
 
 _BOOLEAN = t.Boolean()
 _ALWAYS = SmtTerm(TRUE_TERM, TRUE_TERM, _BOOLEAN)
@@ -161,19 +162,14 @@ class EncodedProgram:
                 return is_on_list(self.encoder, node.list, value)
 
     def _compare(self, node: p.Compare, element: int | None) -> SmtTerm:
-        quotient, bound = self._without_lets(node.left), self._without_lets(node.right)
+        quotient, bound = resolve_let(node.left, self.lets), resolve_let(node.right, self.lets)
         if isinstance(quotient, p.Arithmetic) and quotient.operator == "/":
-            counts = [self._without_lets(each) for each in (quotient.left, quotient.right)]
+            counts = [resolve_let(each, self.lets) for each in (quotient.left, quotient.right)]
             if isinstance(bound, p.Constant) and all(map(_is_count, counts)):
                 dividend, divisor = (self.term(each, element) for each in counts)
                 return encode_share(node.operator, dividend, divisor, bound)
         left, right = self.term(node.left, element), self.term(node.right, element)
         return encode_comparison(self.encoder, node.operator, left, right)
-
-    def _without_lets(self, node: p.Expression) -> p.Expression:
-        while isinstance(node, p.LetValue):
-            node = self.lets[node.index].value
-        return node
 
     def _fold(self, node: p.Fold) -> SmtTerm:
         count = self.encoder.source.transactions(self.encoder)

@@ -15,10 +15,11 @@ from tollkeeper.engine.programs.compile import code, numbers, predicates
 from tollkeeper.engine.programs.compile.calls import call
 from tollkeeper.engine.programs.compile.code import Code
 from tollkeeper.engine.programs.compile.folds import Loop, fold
-from tollkeeper.engine.programs.compile.sharing import leading, resolve_let
+from tollkeeper.engine.programs.compile.sharing import leading
 from tollkeeper.engine.programs.compile.unit import MEMO, Module, Unit, count_reads
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.walk import resolve_let
 
 _Test: TypeAlias = (
     p.Compare

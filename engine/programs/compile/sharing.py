@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.grammar import program as p
-from tollkeeper.grammar.walk import children, parts
+from tollkeeper.grammar.walk import children, parts, resolve_let
 
 CHEAP = 6
 """Parts of less weight are computed again."""
@@ -28,13 +28,6 @@ class SharedPart:
 
     node: p.Expression
     depth: int
-
-
-def resolve_let(node: p.Expression, lets: Sequence[p.Let]) -> p.Expression:
-    """The expression itself, or the value of the let that it reads."""
-    while isinstance(node, p.LetValue):
-        node = lets[node.index].value
-    return node
 
 
 def operands(node: p.Expression) -> Iterator[p.Expression]:

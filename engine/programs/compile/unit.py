@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 from tollkeeper.engine.programs.compile import code, functions
 from tollkeeper.engine.programs.compile.code import Code
 from tollkeeper.engine.programs.compile.digest import Digests
-from tollkeeper.engine.programs.compile.sharing import SharedPart, kept_parts, operands, resolve_let
+from tollkeeper.engine.programs.compile.sharing import SharedPart, kept_parts, operands
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.vocabulary import Field, Vocabulary
+from tollkeeper.grammar.walk import resolve_let
 
 PlainRead: TypeAlias = tuple[str | int, ...]
 """A read without computation: a parameter and a path of attributes, or `("h", index)`."""

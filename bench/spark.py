@@ -37,7 +37,7 @@ from tollkeeper.engine.columns.export import export_columns
 from tollkeeper.engine.instants import now
 from tollkeeper.engine.offline.columns import on_spark
 from tollkeeper.engine.offline.columns.backtest import backtest_columns, windows_asked
-from tollkeeper.engine.offline.columns.count_windows import alike_windows, split_windows
+from tollkeeper.engine.offline.columns.count_windows import group_windows, split_windows
 from tollkeeper.engine.offline.columns.decide_exported import ColumnsAsked
 from tollkeeper.engine.offline.columns.exported import open_export
 from tollkeeper.engine.progress import unwatched
@@ -76,7 +76,7 @@ def task_times(target: Path, text: str, share: int) -> list[list[float]]:
         read = stage(partial(on_spark.lacking_in_day, job, day) for day in days)
         lacking = sorted({place for found in read for place, _ in found})
         counted: defaultdict[int, list[bytes]] = defaultdict(list)
-        for windows in alike_windows(windows_asked(job, lacking)):
+        for windows in group_windows(windows_asked(job, lacking)):
             split = list(split_windows(windows, history, Path(), parts))
             parts_sent: defaultdict[int, list[bytes]] = defaultdict(list)
             for found in stage(partial(_all_happened, split, day) for day in days):

@@ -16,12 +16,12 @@ from msgspec import Struct
 AMENDMENTS_FILE: Final = "amendments.json"
 
 
-class _Known(Struct, frozen=True):
+class _SeenAmendment(Struct, frozen=True):
     journal: str
     number: int
 
 
-_decode = msgspec.json.Decoder(_Known).decode
+_decode = msgspec.json.Decoder(_SeenAmendment).decode
 
 
 def read_seen_amendment(folder: Path, journal: str) -> int:
@@ -37,6 +37,6 @@ def write_seen_amendment(folder: Path, journal: str, number: int) -> None:
     unfinished = folder / f"{AMENDMENTS_FILE}.new"
     # If this fails, an older number only makes more be read again.
     with suppress(OSError):
-        unfinished.write_bytes(msgspec.json.encode(_Known(journal, number)))
+        unfinished.write_bytes(msgspec.json.encode(_SeenAmendment(journal, number)))
         unfinished.chmod(0o600)
         unfinished.replace(folder / AMENDMENTS_FILE)

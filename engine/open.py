@@ -207,7 +207,7 @@ async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[
 @asynccontextmanager
 async def sealing(journal: Journal) -> AsyncIterator[None]:
     """Within the block, seal the journal's new entries every few seconds, and once more at the end."""
-    sealing = asyncio.create_task(_seal_behind(journal))
+    sealing = asyncio.create_task(_seal_blocks(journal))
     try:
         yield
         with suppress(JournalError):
@@ -217,7 +217,7 @@ async def sealing(journal: Journal) -> AsyncIterator[None]:
         await asyncio.wait([sealing])
 
 
-async def _seal_behind(journal: Journal) -> None:
+async def _seal_blocks(journal: Journal) -> None:
     while True:
         with suppress(JournalError):
             await journal.seal()

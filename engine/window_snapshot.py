@@ -125,7 +125,7 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
     So a start after a crash has little to read from the journal. Where a process can't be copied,
     there is only the one at an orderly end.
     """
-    if not _ends_are_told():
+    if not _can_watch_processes():
         return
     kept, pause_s = engine.journal.last_sequence(), 0.0
     while True:
@@ -149,11 +149,11 @@ async def write_recent(engine: Engine) -> None:
     if written and not engine.snapshot_due.is_set():
         sooner = max(WORTHWHILE, path.stat().st_size // ENTRY_BYTES)
         is_recent = engine.journal.last_appended() - written < sooner
-    if not is_recent and _ends_are_told():
+    if not is_recent and _can_watch_processes():
         await write_snapshot_beside(engine)
 
 
-def _ends_are_told() -> bool:
+def _can_watch_processes() -> bool:
     """Whether the system tells of a process's end by a file: not all do, and some sandboxes refuse."""
     try:
         os.close(os.pidfd_open(os.getpid()))

@@ -567,8 +567,10 @@ def any_of_entry(span: Span) -> Diagnostic:
     )
 
 
-def wrong_collection(span: Span, collection: str, here: Iterable[str]) -> Diagnostic:
-    return _error("aggregate-form", span, f"`{collection}` can't be read here, only {listed(here)}")
+def wrong_collection(span: Span, collection: str, allowed: Iterable[str]) -> Diagnostic:
+    return _error(
+        "aggregate-form", span, f"`{collection}` can't be read here, only {listed(allowed)}"
+    )
 
 
 def needs_value(span: Span, aggregate: Aggregate, collection: str) -> Diagnostic:

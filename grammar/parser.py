@@ -39,7 +39,7 @@ MAX_ERRORS: Final = 200
 _BOM: Final = "\ufeff"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 _TOUCHED = re.compile(r"\w{2}")
-_APART: Final = frozenset(" \n.,()[]{}")
+_SEPARATORS: Final = frozenset(" \n.,()[]{}")
 """Characters that may directly follow any token."""
 _OPENING: Final = frozenset({"LPAR", "LSQB", "LBRACE"})
 _CLOSING: Final = frozenset({"RPAR", "RSQB", "RBRACE"})
@@ -47,7 +47,7 @@ _PREFIX: Final = frozenset({"NOT", "MINUS"})
 _HEADER_PIECES: Final = 2
 _BEGINS_ITEM: Final = frozenset(item.upper() for item in ITEMS)
 _CHECKED: Final = frozenset({"NAME"}) | _OPENING | _PREFIX
-_NOTED: Final = frozenset({"NAME"}) | _OPENING | _CLOSING | _BEGINS_ITEM
+_TRACKED: Final = frozenset({"NAME"}) | _OPENING | _CLOSING | _BEGINS_ITEM
 _COMMENT = re.compile(r"#[^\n]*")
 _ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEMS)})\b", re.MULTILINE)
 
@@ -208,10 +208,10 @@ class _Reading:
             read = Piece(kind, word, Span(start, end))
             if kind in _CHECKED:
                 self._check(read)
-            if text[end : end + 1] not in _APART and touched(text, end - 1):
+            if text[end : end + 1] not in _SEPARATORS and touched(text, end - 1):
                 raise UnacceptableError
             feed(read)
-            if kind in _NOTED:
+            if kind in _TRACKED:
                 self._note(read)
             pieces.append(read)
             self.position = end

@@ -20,7 +20,7 @@ from tollkeeper.api.http.dispatch import (
     observe_requests,
     routes_of,
 )
-from tollkeeper.api.http.errors import nothing_here
+from tollkeeper.api.http.errors import unknown_path
 from tollkeeper.api.http.limits import Limiter
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.plain import AnswerPlain, PlainPayments
@@ -134,7 +134,7 @@ async def decode_names(request: AnyRequest) -> None:
             for name, value in request.scope["path_params"].items()
         }
     except UnicodeDecodeError:
-        raise nothing_here() from None
+        raise unknown_path() from None
 
 
 def pass_on(_request: AnyRequest, error: Exception) -> NoReturn:

@@ -282,7 +282,7 @@ class Connection(HttpToolsProtocol):
         log.
         """
         get_logger().warning("connection_given_up", limit=limit, peer=self._address)
-        self._is_here()
+        self._end_deadline()
         self.transport.close()
 
     def shutdown(self) -> None:
@@ -297,7 +297,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         self._end_watch()
         self._unparsed = b""
-        self._is_here()
+        self._end_deadline()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
@@ -315,7 +315,7 @@ class Connection(HttpToolsProtocol):
         if self._known is not None and self._takes_plain() and not self._arrived:
             body = self._known.body_of(data)
             if body is not None:
-                self._is_here()
+                self._end_deadline()
                 self._unset_keepalive_if_required()
                 self._begin_plain(self._known, body)
                 self._start_whole()
@@ -411,7 +411,7 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._in_body = True
         self._in_frame = 0
-        self._is_here()
+        self._end_deadline()
         if self._head_size() > self._most_in_head:
             raise HeadTooLargeError
         self._plain = self._find_plain()
@@ -525,7 +525,7 @@ class Connection(HttpToolsProtocol):
             self._begin_plain(self._plain, self._end_plain())
         self._in_body = False
         self._arrived = 0
-        self._is_here()
+        self._end_deadline()
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
@@ -632,7 +632,7 @@ class Connection(HttpToolsProtocol):
         self._heads.begin(self, self._address, self.loop.time())
         self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
 
-    def _is_here(self) -> None:
+    def _end_deadline(self) -> None:
         # If a head is awaited, `_due` is its deadline.
         if self._due is not None:
             self._heads.end(self, self._address)
@@ -672,7 +672,7 @@ class Connection(HttpToolsProtocol):
         """Close the connection once the client has closed its side, or after `LINGER_S`: closing
         with unread data would make the client lose the answer (RFC 9112, section 9.6).
         """
-        self._is_here()
+        self._end_deadline()
         self._unread = 0
         self.flow.resume_reading()
         if self.transport.can_write_eof():

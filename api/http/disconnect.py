@@ -19,7 +19,7 @@ async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) ->
     Raises `Problem` 400 in that case, which nobody receives.
     """
     doing = asyncio.create_task(work)
-    leaving = asyncio.create_task(_left(request))
+    leaving = asyncio.create_task(_await_disconnect(request))
     leaving.add_done_callback(lambda _: doing.cancel())
     try:
         return await doing
@@ -32,6 +32,6 @@ async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) ->
         leaving.cancel()
 
 
-async def _left(request: Request) -> None:
+async def _await_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

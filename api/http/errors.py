@@ -78,7 +78,7 @@ def not_found(field: str, message: str) -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, [Violation(field, "not_found", message)])
 
 
-def nothing_here() -> Problem:
+def unknown_path() -> Problem:
     return not_found("path", "there is nothing at this path")
 
 
@@ -183,7 +183,7 @@ def as_problem(error: Exception) -> Problem | None:
         case JournalError():
             return not_kept(error)
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
-            return nothing_here()
+            return unknown_path()
         case HTTPException(status_code=status, detail=detail):
             # Errors that Litestar raises itself, such as an invalid number in a path or an unusual
             # `Host`.

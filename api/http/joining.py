@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, cast
 from litestar.types import HTTPScope, Send
 from structlog import get_logger
 
-from tollkeeper.api.http.errors import nothing_here, unauthorized, unavailable
+from tollkeeper.api.http.errors import unauthorized, unavailable, unknown_path
 from tollkeeper.api.http.node_connection import SHARD, NodeConnection, connect_to_node
 from tollkeeper.engine.amendments_file import write_seen_amendment
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot, open_folder_key
@@ -62,7 +62,7 @@ async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
         case name if name == AGES_FILE:
             opened = await asyncio.to_thread(_open_copy, engine.folder / AGES_FILE)
         case _:
-            raise nothing_here()
+            raise unknown_path()
     if opened is None:
         raise unavailable("nothing is kept yet")
     with opened:

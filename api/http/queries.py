@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tollkeeper.api.http.errors import invalid, nothing_here
+from tollkeeper.api.http.errors import invalid, unknown_path
 from tollkeeper.api.http.request import Exchange
 from tollkeeper.engine.folder_key import NameUse, Spot
 from tollkeeper.engine.intake.violations import Violation, ViolationType
@@ -90,7 +90,7 @@ def read_count(name: str, text: str | None) -> int | None:
 def read_version_number(text: str) -> int:
     """Read a version number in a path. Raises `Problem` 404."""
     if not _is_whole(text):
-        raise nothing_here()
+        raise unknown_path()
     return int(text)
 
 

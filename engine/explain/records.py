@@ -55,7 +55,7 @@ async def decided_page(
 ) -> DecisionItems:
     """Decisions on payments that arrived at `since` (µs) or later, with this action, by this rule."""
 
-    def wanted(entry: Entry) -> bool:
+    def matches(entry: Entry) -> bool:
         if action is None and rule is None:
             return True
         decision = _decision(entry)
@@ -64,7 +64,7 @@ async def decided_page(
         return rule is None or (decision.rule is not None and decision.rule.name == rule)
 
     page = await journal.latest(
-        account, Kind.PAYMENT, since=since, wanted=wanted, cursor=cursor, limit=limit
+        account, Kind.PAYMENT, since=since, wanted=matches, cursor=cursor, limit=limit
     )
     items = await asyncio.to_thread(lambda: [_decision_item(entry) for entry in page.entries])
     return DecisionItems(items, page.cursor)
@@ -78,8 +78,8 @@ class AuditFilter(NamedTuple):
     subject: str | None = None
 
     def takes(self, item: AuditItem) -> bool:
-        told = item.by, item.action, item.subject
-        return all(wanted in (None, own) for wanted, own in zip(self, told, strict=True))
+        values = item.by, item.action, item.subject
+        return all(wanted in (None, own) for wanted, own in zip(self, values, strict=True))
 
 
 WHOLE_AUDIT = AuditFilter()
@@ -98,11 +98,11 @@ async def audit_page(
     `since` (µs) or later, newest first.
     """
 
-    def is_told(entry: Entry) -> bool:
-        return _is_told(entry) and (wanted == WHOLE_AUDIT or wanted.takes(_audit_item(entry)))
+    def matches(entry: Entry) -> bool:
+        return _is_audited(entry) and (wanted == WHOLE_AUDIT or wanted.takes(_audit_item(entry)))
 
     pages = [
-        await journal.latest(account, kind, since=since, wanted=is_told, cursor=cursor, limit=limit)
+        await journal.latest(account, kind, since=since, wanted=matches, cursor=cursor, limit=limit)
         for kind in _kinds_of(wanted.action)
     ]
     # Entries older than the end of any kind's page wait: that kind may have more before them.
@@ -126,7 +126,7 @@ def _kinds_of(action: str | None) -> tuple[Kind, ...]:
     return (Kind.ACCESS,) if action.startswith("personal_data_") else (Kind.CHANGE,)
 
 
-def _is_told(entry: Entry) -> bool:
+def _is_audited(entry: Entry) -> bool:
     """Whether the audit log shows a label: only those that people set; files bring thousands."""
     return entry.kind != Kind.LABEL or decode_label(entry.body).source == "review"
 
@@ -151,5 +151,4 @@ def _judged_item(entry: Entry, label: Label) -> AuditItem:
     """An item for a person's label, or for its withdrawal."""
     action = "verdict_taken_back" if label.label is None else "verdict_given"
     detail = {} if label.label is None else {"label": label.label, "reason": label.reason}
-    told = entry.sequence, entry.arrived, label.by
-    return AuditItem(*told, action, f"payment {entry.id}", detail)
+    return AuditItem(entry.sequence, entry.arrived, label.by, action, f"payment {entry.id}", detail)

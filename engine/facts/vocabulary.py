@@ -152,14 +152,14 @@ def _fields(
     for field in described.fields:
         path = (*above, field.name)
         bare, rule, doc = bare_type(field.type)
-        here = (*access, field.name) if access else _of_element(field.name)
+        attributes = (*access, field.name) if access else _of_element(field.name)
         if access[:1] == ("payment",):
-            here = _DERIVED_ACCESS.get(path, here)
+            attributes = _DERIVED_ACCESS.get(path, attributes)
         refuses = _REFUSALS.get(rule or "") or _too_long(bare)
         type_ = _type(bare, rule, codes)
-        yield Field(path, type_, doc, here, field.required, refuses, _longest(type_, bare))
+        yield Field(path, type_, doc, attributes, field.required, refuses, _longest(type_, bare))
         if isinstance(bare, inspect.StructType):
-            yield from _fields(bare.cls, path, codes, here)
+            yield from _fields(bare.cls, path, codes, attributes)
 
 
 def _of_element(name: str) -> tuple[str, ...]:

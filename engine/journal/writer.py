@@ -25,7 +25,7 @@ WAITING_LIMIT = 1024
 # Bounds how long the first of a batch waits for the last.
 BATCH = 512
 _UNWRITTEN = "the journal can't be written: {}"
-_BEHIND = "an entry before it was not written"
+_LOST_BEFORE = "an entry before it was not written"
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ class Writer:
         if self._closed:
             raise Unavailable("the journal is closed")
         if self._is_undoing:
-            raise Unavailable(_UNWRITTEN.format(_BEHIND))
+            raise Unavailable(_UNWRITTEN.format(_LOST_BEFORE))
         if not self.has_room():
             raise Overloaded(f"{self.waiting} entries already wait to be written")
         loop = asyncio.get_running_loop()
@@ -219,7 +219,7 @@ class Writer:
         """Fail a lost batch and all appends queued behind it, then begin the generation."""
         self._is_undoing = True
         self._settle(batch, _unavailable_error(reason))
-        self._settle(self._in_flight.appends(), _unavailable_error(_BEHIND))
+        self._settle(self._in_flight.appends(), _unavailable_error(_LOST_BEFORE))
         # One iteration of the loop later the tasks just resumed have undone their entries.
         asyncio.get_running_loop().call_soon(self._begin, generation)
 

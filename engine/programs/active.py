@@ -28,7 +28,7 @@ SCORECARD_NAME = "bot_behaviour"
 
 VersionId: TypeAlias = tuple[ProgramKind, str, int]
 """The kind, name and number of a stored version."""
-Asked: TypeAlias = tuple[str | None, bool]
+AnalysisRequest: TypeAlias = tuple[str | None, bool]
 """The rule that a payment asks for, and whether it asks for a recommendation."""
 Loaded: TypeAlias = LoadedRule | LoadedScorecard | LoadedEventType
 
@@ -53,7 +53,7 @@ class ActivePrograms:
     """An immutable snapshot of what is active in one account; a request uses one from start to end.
 
     `rules` are the loaded versions that can decide a payment, by name and version. `chosen` are the
-    programs of payments that ask alike (`Asked`), where neither the payment nor the time says which
+    programs of payments that ask alike (`AnalysisRequest`), where neither the payment nor the time says which
     version decides.
     """
 
@@ -65,7 +65,7 @@ class ActivePrograms:
     rules: Mapping[tuple[str, int], LoadedRule] = field(default_factory=dict)
     events: Mapping[tuple[str, int], LoadedEventType] = field(default_factory=dict)
     shadows: tuple[Shadow, ...] = ()
-    chosen: dict[Asked, Programs] = field(init=False, default_factory=dict, compare=False)
+    chosen: dict[AnalysisRequest, Programs] = field(init=False, default_factory=dict, compare=False)
 
     def compiled(self) -> dict[VersionId, Loaded]:
         """All loaded versions by their ids, the shadows' included."""

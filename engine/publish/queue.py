@@ -60,7 +60,7 @@ def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progres
     deadline = monotonic() + QUEUE_PATIENCE_S
     while True:
         try:
-            return asyncio.run(_perform_here(source, verb, author, progress))
+            return asyncio.run(_perform_in_process(source, verb, author, progress))
         except Locked:
             if holder_of_source(source) == SERVICE_PURPOSE:
                 break
@@ -85,7 +85,7 @@ def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progres
     return reply.effect
 
 
-async def _perform_here(
+async def _perform_in_process(
     source: JournalSource, verb: Verb, author: str, progress: Progress
 ) -> Effect:
     async with open_engine(source, COMMAND_PURPOSE) as engine:

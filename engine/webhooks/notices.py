@@ -41,7 +41,7 @@ def notices_of(entry: Entry, webhooks: Collection[Webhook]) -> Iterator[Notice]:
         return
     decision = decode_decision(entry.outcome or b"{}") if kind == "payment.decided" else None
     for webhook in wanting:
-        if decision is None or _is_meant(decision, webhook.only):
+        if decision is None or _is_selected(decision, webhook.only):
             yield Notice(entry.account, webhook.url, kind, entry.sequence, subject=subject)
 
 
@@ -55,7 +55,7 @@ def _subject(kind: NoticeKind, entry: Entry) -> str | None:
     return entry.id
 
 
-def _is_meant(decision: Decision, only: DecidedFilter) -> bool:
+def _is_selected(decision: Decision, only: DecidedFilter) -> bool:
     """Whether there was a decision, and it matches the filter."""
     rule = decision.rule
     return (

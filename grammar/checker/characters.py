@@ -17,7 +17,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 _HIDDEN = re.compile(
     "[\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
-_ALIKE = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC")
+_SIMILAR_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -41,7 +41,7 @@ def _of_string(written: str, span: s.Span) -> Iterator[Diagnostic]:
         place = s.Span(span.start + hidden.start(), span.start + hidden.end())
         yield say.hidden_character(place, hidden[0], unicodedata.name(hidden[0], "unnamed"))
     for word in _WORD.finditer(written):
-        scripts = sorted({script for script in map(_script, word[0]) if script in _ALIKE})
+        scripts = sorted({script for script in map(_script, word[0]) if script in _SIMILAR_SCRIPTS})
         if len(scripts) > 1:
             place = s.Span(span.start + word.start(), span.start + word.end())
             yield say.mixed_scripts(place, word[0], [script.title() for script in scripts])

@@ -67,13 +67,13 @@ def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Con
         case _ if type(wanted) is type(plain.type):
             return plain
         case _:
-            meant = _duration_meant(plain) if isinstance(wanted, t.Duration) else None
+            meant = _guess_duration(plain) if isinstance(wanted, t.Duration) else None
             kinds = (kind_of(wanted), kind_of(plain.type))
             work.report(say.wrong_literal(node.span, meets, *kinds, meant))
             return None
 
 
-def _duration_meant(plain: p.Constant) -> str | None:
+def _guess_duration(plain: p.Constant) -> str | None:
     """Return the length of time that a text or a whole number (of seconds) was probably meant to
     be.
     """

@@ -193,7 +193,7 @@ def _over_columns(
     with extra("columns"):
         from tollkeeper.engine.offline.columns import backtest as over
 
-    compare: over.CompareColumns = over.compare_here
+    compare: over.CompareColumns = over.compare_in_processes
     if master is not None:
         with extra("spark"):
             from tollkeeper.engine.offline.columns.on_spark import compare_on_spark

@@ -230,8 +230,8 @@ def from_worker(known: CollectedFiles, sent: FromWorker) -> None:
 
 def _library(config: pytest.Config) -> Library:
     """Return what the rule files under the run's paths declare for one another."""
-    here = config.invocation_params.dir
-    paths = [here / argument.split("::")[0] for argument in config.args]
+    started_in = config.invocation_params.dir
+    paths = [started_in / argument.split("::")[0] for argument in config.args]
     folders = [path if path.is_dir() else path.parent for path in paths]
     # Hidden folders hold environments and tools, not the author's rules.
     return library_of(

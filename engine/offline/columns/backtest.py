@@ -38,7 +38,7 @@ CompareColumns: TypeAlias = Callable[
 """Gives the comparison, and the indexes of the windows that had to be counted."""
 
 
-def compare_here(
+def compare_in_processes(
     asked: ColumnsAsked, exported: ExportedHistory, progress: Progress
 ) -> tuple[Comparison, Collection[int]]:
     rows = rows_asked(asked, exported)
@@ -56,7 +56,7 @@ def backtest_columns(
     labels: Labels,
     progress: Progress,
     late: int = LATE,
-    compare: CompareColumns = compare_here,
+    compare: CompareColumns = compare_in_processes,
 ) -> Report:
     """What a program would change of an account's decisions, with the result of `backtest_account`.
 

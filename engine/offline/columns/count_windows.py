@@ -97,7 +97,7 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
         with open_history(asked, start_of(asked, plan_of(asked))) as exported:
             parts = [
                 part
-                for windows in alike_windows(asked)
+                for windows in group_windows(asked)
                 for part in split_windows(
                     windows, exported, Path(folder), _processes(windows, exported)
                 )
@@ -110,7 +110,7 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
 def _processes(asked: WindowsAsked, exported: ExportedHistory) -> int:
     """How many processes to use for the windows of the same keys."""
     payments = sum(exported.progress.parts[part].payments for part in exported.parts)
-    each = COLUMNS_A_PROCESS if _are_said(asked) else PAYMENTS_A_PROCESS
+    each = COLUMNS_A_PROCESS if _can_count(asked) else PAYMENTS_A_PROCESS
     return max(1, min(len(os.sched_getaffinity(0)), payments // each))
 
 
@@ -145,7 +145,7 @@ def split_windows(
     asked: WindowsAsked, exported: ExportedHistory, folder: Path, most: int
 ) -> Iterator[WindowsPart]:
     """Group the windows by keys, and divide each group into at most `most` parts."""
-    for windows in alike_windows(asked):
+    for windows in group_windows(asked):
         plan = plan_of(windows)
         make_happened(exported.tables, plan, start_of(windows, plan))
         key = key_of(windows, exported) if most > 1 else None
@@ -210,19 +210,19 @@ def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
     return sorted({*cuts})
 
 
-def alike_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
+def group_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
     """Group the windows by their keys, and by whether they can be counted from columns."""
     digests = Digests(asked.program.lets)
-    alike: defaultdict[tuple[str | bool, ...], list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[str | bool, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
-        is_said = _are_said(replace(asked, indexes=(index,)))
+        is_countable = _can_count(replace(asked, indexes=(index,)))
         keys = asked.program.histories[index].keys
-        alike[is_said, *map(digests.of, keys)].append(index)
-    for indexes in alike.values():
+        groups[is_countable, *map(digests.of, keys)].append(index)
+    for indexes in groups.values():
         yield replace(asked, indexes=tuple(indexes))
 
 
-def _are_said(asked: WindowsAsked) -> bool:
+def _can_count(asked: WindowsAsked) -> bool:
     """Whether the windows, all of the same keys, can be counted from columns."""
     facts = FactRows(fields_by_access(), "told")
     return all(says_window(asked.program, each, facts) for each in histories_of(asked))
@@ -273,17 +273,17 @@ def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
 
 
 def _perform(parts: Sequence[WindowsPart]) -> Iterator[None]:
-    """Count one share of the parts here, and the others in processes."""
+    """Count one share of the parts in this process, and the others in processes of their own."""
     shares: defaultdict[int, list[WindowsPart]] = defaultdict(list)
     for part in parts:
         shares[part.number].append(part)
-    here, *elsewhere = shares.values()
-    if not elsewhere:
-        yield from _count_parts(here)
+    own, *others = shares.values()
+    if not others:
+        yield from _count_parts(own)
         return
-    with ProcessPoolExecutor(len(elsewhere), get_context("spawn")) as pool:
-        counting = pool.map(_count_share, elsewhere)
-        yield from _count_parts(here)
+    with ProcessPoolExecutor(len(others), get_context("spawn")) as pool:
+        counting = pool.map(_count_share, others)
+        yield from _count_parts(own)
         yield from counting
 
 
@@ -347,7 +347,7 @@ def count_rows(
     asked, tables = part.asked, exported.tables
     forms = [column_form(each.type)[1] for each in histories_of(asked)]
     found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]] | None = None
-    if _are_said(asked):
+    if _can_count(asked):
         brought = brought_rows(tables, asked.program, histories_of(asked), plan, facts)
         is_exact = f"SELECT {brought.guards} FROM ({rows}) AS seen"
         if tables.execute(is_exact).fetchall() == [(True,)]:

@@ -89,9 +89,9 @@ def _node(at: Access, needed: Sequence[Access], known: Mapping[Access, Field]) -
     inner: dict[str, _Node | Access] = {} if at else {"arrived": ("arrived",)}
     beyond = [each for each in needed if each[: len(at)] == at and len(each) > len(at)]
     for name in dict.fromkeys(each[len(at)] for each in beyond):
-        here = (*at, name)
-        is_object = here not in known or isinstance(known[here].type, t.Record)
-        inner[name] = _node(here, beyond, known) if is_object else here
+        access = (*at, name)
+        is_object = access not in known or isinstance(known[access].type, t.Record)
+        inner[name] = _node(access, beyond, known) if is_object else access
     made = defstruct("Read", [(name, Any) for name in inner], gc=False)
     return _Node(inner, made, at if at in known else None)
 

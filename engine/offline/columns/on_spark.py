@@ -36,8 +36,8 @@ from tollkeeper.engine.offline.columns.count_windows import (
     CountedSpan,
     WindowsAsked,
     WindowsPart,
-    alike_windows,
     count_rows,
+    group_windows,
     open_history,
     part_rows,
     plan_of,
@@ -59,9 +59,9 @@ PAYMENTS_A_PART = 500_000
 """The payments that a task can hold in memory."""
 _MEMORY = "1g"
 
-_Sent = tuple[int, bytes]
+_Message = tuple[int, bytes]
 """A message between tasks: the number of the task it is for, and rows as Arrow."""
-_SENT = "place long, sent binary"
+_MESSAGE_COLUMNS = "place long, sent binary"
 _Compared = tuple[
     list[tuple[Cell, AmountTally]],
     list[tuple[OutcomePair, list[ComparedPayment]]],
@@ -80,7 +80,7 @@ def compare_on_spark(
     progress: Progress,
     share: int = PAYMENTS_A_PART,
 ) -> tuple[Comparison, Collection[int]]:
-    """As `compare_here`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`.
+    """As `compare_in_processes`, on the cluster of `master`: `spark://HOST:PORT`, or `local[2]`.
 
     About `share` payments are counted by each task.
     """
@@ -92,21 +92,27 @@ def compare_on_spark(
             each = spark.sparkContext.parallelize([(number,) for number in numbers], len(numbers))
             return spark.createDataFrame(each, "place long")
 
-        found = tasks(days).mapInArrow(partial(_each_day, lacking_in_day, asked), _SENT).collect()
+        found = (
+            tasks(days)
+            .mapInArrow(partial(_each_day, lacking_in_day, asked), _MESSAGE_COLUMNS)
+            .collect()
+        )
         lacking = sorted({row.place for row in found})
         progress(0.1)
         counted = None
-        for windows in alike_windows(windows_asked(asked, lacking)):
+        for windows in group_windows(windows_asked(asked, lacking)):
             with open_history(windows, start_of(windows, plan_of(windows))) as history:
                 before = exported_days(history)
                 counted_by = list(split_windows(windows, history, Path(), parts))
-            read = tasks(before).mapInArrow(partial(_each_day, happened_in_day, counted_by), _SENT)
-            values = read.groupBy("place").applyInArrow(_counting(counted_by), _SENT)
+            read = tasks(before).mapInArrow(
+                partial(_each_day, happened_in_day, counted_by), _MESSAGE_COLUMNS
+            )
+            values = read.groupBy("place").applyInArrow(_counting(counted_by), _MESSAGE_COLUMNS)
             counted = values if counted is None else counted.unionAll(values)
         decided = (
-            tasks(days).mapInArrow(partial(_each_day, _decide, asked), _SENT)
+            tasks(days).mapInArrow(partial(_each_day, _decide, asked), _MESSAGE_COLUMNS)
             if counted is None
-            else counted.groupBy("place").applyInArrow(_deciding(asked), _SENT)
+            else counted.groupBy("place").applyInArrow(_deciding(asked), _MESSAGE_COLUMNS)
         )
         rows = sorted((row.place, bytes(row.sent)) for row in decided.collect())
     return _together(sent for _, sent in rows), lacking
@@ -115,13 +121,13 @@ def compare_on_spark(
 @contextmanager
 def _session(master: str) -> Iterator[SparkSession]:
     builder = SparkSession.builder.appName("toll backtest").master(master)
-    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in {
         "spark.driver.memory": _MEMORY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "32",
-        **(here if master.startswith("local") else {}),
+        **(loopback if master.startswith("local") else {}),
     }.items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -133,15 +139,15 @@ def _session(master: str) -> Iterator[SparkSession]:
 
 
 def _each_day(
-    work: Callable[[Any, int], Iterable[_Sent]], asked: Any, batches: Iterable[Any]
+    work: Callable[[Any, int], Iterable[_Message]], asked: Any, batches: Iterable[Any]
 ) -> Iterator[Any]:
     for batch in batches:
         for day in batch.column(0).to_pylist():
             for place, sent in work(asked, day):
-                yield _sent(place, sent).to_batches()[0]
+                yield _message_table(place, sent).to_batches()[0]
 
 
-def _sent(place: int, sent: bytes) -> Any:
+def _message_table(place: int, sent: bytes) -> Any:
     return pa.table({"place": pa.array([place], pa.int64()), "sent": pa.array([sent], pa.binary())})
 
 
@@ -149,7 +155,7 @@ def _open_day(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
     return open_export(asked.target, asked.account, day * DAY, day * DAY)
 
 
-def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Message]:
     """The indexes of windows that not every payment of the day read, each with empty rows."""
     with _open_day(asked, day) as exported:
         rows = rows_asked(asked, exported)
@@ -157,7 +163,7 @@ def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
         return [(index, b"") for index in lacking_windows(rows)]
 
 
-def happened_in_day(parts: Sequence[WindowsPart], day: int) -> Iterator[_Sent]:
+def happened_in_day(parts: Sequence[WindowsPart], day: int) -> Iterator[_Message]:
     """What happened to a day's payments, addressed to the tasks that count them."""
     asked = parts[0].asked
     plan = plan_of(asked)
@@ -191,7 +197,7 @@ def _counting(parts: Sequence[WindowsPart]) -> Callable[[Any], Any]:
 def _deciding(asked: ColumnsAsked) -> Callable[[Any], Any]:
     def decide(counted: pa.Table) -> pa.Table:
         day = counted.column("place")[0].as_py()
-        return _sent(day, decide_day(asked, day, counted.column("sent").to_pylist()))
+        return _message_table(day, decide_day(asked, day, counted.column("sent").to_pylist()))
 
     return decide
 
@@ -211,11 +217,11 @@ def count_sent(part: WindowsPart, told: Any) -> Any:
         )
         return pa.concat_tables(
             [
-                _sent(number, _pack(values))
+                _message_table(number, _pack(values))
                 for number, values in _by_days(exported, found)
                 if values.num_rows
             ]
-            or [_sent(0, b"").slice(1)]
+            or [_message_table(0, b"").slice(1)]
         )
 
 
@@ -233,7 +239,7 @@ def _by_days(exported: ExportedHistory, values: Any) -> Iterator[tuple[int, Any]
         yield day_number(name), exported.tables.sql(of_part).to_arrow_table()
 
 
-def _decide(asked: ColumnsAsked, day: int) -> Iterable[_Sent]:
+def _decide(asked: ColumnsAsked, day: int) -> Iterable[_Message]:
     return [(day, decide_day(asked, day, ()))]
 
 

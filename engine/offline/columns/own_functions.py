@@ -45,7 +45,7 @@ def _make_called(tables: Any, said: exp.Expression) -> None:
     wanted = {name: own for name, own in _FUNCTIONS.items() if name in called}
     if not wanted:
         return
-    there = {name for (name,) in tables.execute(_THERE).fetchall()}
+    there = {name for (name,) in tables.execute(_REGISTERED).fetchall()}
     for name, own in wanted.items():
         if name not in there:
             make_function(tables, name, own)
@@ -139,7 +139,9 @@ def _mean(values: Sequence[int | None], scale: int) -> float | None:
 
 
 _TEXT, _METADATA = ("VARCHAR",), ("VARCHAR", "VARCHAR[]")
-_THERE = "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'own_')"
+_REGISTERED = (
+    "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'own_')"
+)
 _FUNCTIONS: Mapping[str, OwnFunction] = {
     "own_entropy": OwnFunction(_TEXT, "DOUBLE", functions.entropy),
     "own_lower": OwnFunction(_TEXT, "VARCHAR", functions.lower),

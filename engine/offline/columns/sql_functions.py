@@ -36,7 +36,7 @@ LARGEST_NUMBER = 10 ** (12 + t.METADATA_SCALE)
 """The largest absolute value of a number read from text, metadata or a list, as represented."""
 _PLAIN_NUMBER = r"[+-]?[0-9]{1,11}(\.[0-9]{1,6})?"
 _PERHAPS_NUMBER = r" *[+-]?[0-9].*"
-_KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
+_ZONES_KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
 """Between these instants, time zones' offsets are looked up."""
 
 
@@ -154,14 +154,14 @@ def weekday_at(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
 
 
 def _is_near(instant: exp.Expression) -> exp.Expression:
-    first, last = map(to_microseconds, _KNOWN)
+    first, last = map(to_microseconds, _ZONES_KNOWN)
     return exp.Between(
         this=exp.paren(instant.copy()), low=sql_literal(first), high=sql_literal(last)
     )
 
 
 def local_time(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
-    """The local time of an instant (µs) between those of `_KNOWN`."""
+    """The local time of an instant (µs) between those of `_ZONES_KNOWN`."""
     bounds, offsets = zone_offsets(zone)
     offset = sql_steps(
         instant.copy(), list(map(sql_literal, bounds)), list(map(sql_literal, offsets))
@@ -172,7 +172,7 @@ def local_time(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
 @lru_cache(maxsize=64)
 def zone_offsets(zone: ZoneInfo) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The instants (µs) at which a zone's offset (µs) changes, and the offsets between them."""
-    first, last = (int(each.timestamp()) for each in _KNOWN)
+    first, last = (int(each.timestamp()) for each in _ZONES_KNOWN)
     bounds, offsets = [], [_offset(zone, first)]
     for begin, end in pairwise(range(first, last + DAY // 1_000_000, DAY // 1_000_000)):
         if _offset(zone, end) != offsets[-1]:

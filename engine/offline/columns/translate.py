@@ -163,12 +163,12 @@ class Translation:
             case p.Or():
                 return sql_join(exp.Or, map(self.test, node.operands))
             case p.Compare():
-                left, right = self._alike((node.left, node.right))
+                left, right = self._at_one_type((node.left, node.right))
                 return sql_binary(_COMPARISONS[node.operator], left, right)
             case p.Between():
                 # Each end by itself: one may decide alone when the other is missing.
-                value, low = self._alike((node.value, node.low))
-                again, high = self._alike((node.value, node.high))
+                value, low = self._at_one_type((node.value, node.low))
+                again, high = self._at_one_type((node.value, node.high))
                 ends = (sql_binary(exp.LTE, low, value), sql_binary(exp.LTE, again, high))
                 return sql_join(exp.And, ends)
             case p.OneOf():
@@ -277,7 +277,7 @@ class Translation:
                 self.guards.append(sql_binary(exp.LTE, size, sql_literal(EXACT_DOUBLE)))
                 return SqlValue(column, EXACT_DOUBLE)
 
-    def _alike(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
+    def _at_one_type(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
         """The values converted to one type, numbers to a common scale."""
         said = list(map(self.say, nodes))
         if isinstance(nodes[0].type, t.Number):

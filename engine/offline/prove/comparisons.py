@@ -10,8 +10,8 @@ import z3
 
 from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.numbers import encode_double
-from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, any_of, decimals_alike
-from tollkeeper.engine.offline.prove.texts import texts_alike
+from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, any_of, at_one_scale
+from tollkeeper.engine.offline.prove.texts import as_comparable_texts
 from tollkeeper.grammar import types as t
 
 _ADDRESS_BITS = 128
@@ -30,11 +30,11 @@ def encode_comparison(encoder: Encoder, sign: str, left: SmtTerm, right: SmtTerm
     if any(isinstance(each, t.Number) and each.scale is None for each in kinds):
         a, b = encode_double(encoder, left).value, encode_double(encoder, right).value
     elif all(isinstance(each, t.String) for each in kinds):
-        a, b = texts_alike(left, right)
+        a, b = as_comparable_texts(left, right)
     elif isinstance(left.type, t.Boolean):
         a, b = left.value, right.value
     else:
-        a, b = decimals_alike(left, right)
+        a, b = at_one_scale(left, right)
     return SmtTerm(z3.And(left.there, right.there), _ORDER[sign](a, b), t.Boolean())
 
 

@@ -20,8 +20,8 @@ from tollkeeper.engine.offline.prove.terms import (
     SmtTerm,
     UnsayableError,
     all_of,
+    at_one_scale,
     decimal_places,
-    decimals_alike,
     real,
     scale_term,
 )
@@ -48,7 +48,7 @@ def encode_arithmetic(
     if node.operator == "*":
         value = left.value * right.value
     else:
-        a, b = decimals_alike(left, right)
+        a, b = at_one_scale(left, right)
         value = a + b if node.operator == "+" else a - b
     return limit_term(SmtTerm(z3.And(left.there, right.there), value, kind))
 

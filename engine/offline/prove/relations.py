@@ -21,7 +21,7 @@ from tollkeeper.engine.offline.prove.terms import (
     SmtTerm,
     UnsayableError,
     all_of,
-    decimals_alike,
+    at_one_scale,
 )
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -70,7 +70,7 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
         case "min" | "max" as name:
             for counts, brought in own:
                 assert brought is not None
-                a, b = decimals_alike(term, brought)
+                a, b = at_one_scale(term, brought)
                 bound = a <= b if name == "min" else a >= b
                 yield z3.Implies(z3.And(there, counts, brought.there), bound)
         case "any":
@@ -79,7 +79,7 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
         case "sum" if _never_negative(node):
             for counts, brought in own:
                 assert brought is not None
-                a, b = decimals_alike(term, brought)
+                a, b = at_one_scale(term, brought)
                 yield z3.Implies(there, a >= 0)
                 yield z3.Implies(z3.And(there, counts, brought.there), a >= b)
         case _:
@@ -138,10 +138,10 @@ def _relate(
         wider = one.value == two.value and one.where >= two.where
         counts = node.function == other.function == "count"
         if wider and node.function == other.function and (counts or node.function in _GROWING):
-            a, b = decimals_alike(term, other_term)
+            a, b = at_one_scale(term, other_term)
             yield z3.Implies(both, a <= b)
         if same_records and node.function == other.function == "min":
-            a, b = decimals_alike(term, other_term)
+            a, b = at_one_scale(term, other_term)
             yield z3.Implies(both, a >= b)
         if wider and node.function == other.function == "any":
             yield z3.Implies(z3.And(both, term.value), other_term.value)

@@ -110,7 +110,7 @@ def scale_term(value: Formula, by: int) -> Formula:
     return value if by == 0 else value * 10**by
 
 
-def decimals_alike(one: SmtTerm, other: SmtTerm) -> tuple[Formula, Formula]:
+def at_one_scale(one: SmtTerm, other: SmtTerm) -> tuple[Formula, Formula]:
     """Return two decimals, or two whole values of one kind, as integers of one scale."""
     scales = [decimal_places(one.type), decimal_places(other.type)]
     widest = max(scales)

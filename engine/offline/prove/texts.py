@@ -34,7 +34,7 @@ def encode_text(term: SmtTerm) -> SmtTerm:
     return SmtTerm(term.there, value, t.String())
 
 
-def texts_alike(left: SmtTerm, right: SmtTerm) -> tuple[Formula, Formula]:
+def as_comparable_texts(left: SmtTerm, right: SmtTerm) -> tuple[Formula, Formula]:
     """Convert two texts, either of which may be an index of choices, to one representation."""
     if choices_of(left) == choices_of(right):
         return left.value, right.value

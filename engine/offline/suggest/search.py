@@ -27,7 +27,7 @@ _BEAM = 80
 _LONGEST = 3
 _TRIES = 3
 """How many times the wanted number of conjunctions is tried, as some fail."""
-_ALIKE = 0.9
+_MOST_SHARED = 0.9
 """Two conjunctions are alike when they share this part of all payments that either meets."""
 
 
@@ -153,7 +153,7 @@ def best_conjunction(
                 continue
             if wilson(stopped, stopped + people) < aims.precision:
                 continue
-            if any(_is_alike(made, each) for each in dropped):
+            if any(_overlaps(made, each) for each in dropped):
                 continue
             if space.incidents(made.fraud & fraud) >= aims.incidents:
                 best = value, made
@@ -211,10 +211,10 @@ def _extend(
     return extended
 
 
-def _is_alike(one: Conjunction, other: Conjunction) -> bool:
+def _overlaps(one: Conjunction, other: Conjunction) -> bool:
     both = _count(one.fraud & other.fraud) + _count(one.honest & other.honest)
     either = _count(one.fraud | other.fraud) + _count(one.honest | other.honest)
-    return both > _ALIKE * either
+    return both > _MOST_SHARED * either
 
 
 def _families(space: SearchSpace, conjunction: Conjunction) -> frozenset[str]:

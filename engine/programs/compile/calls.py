@@ -50,7 +50,7 @@ def _needs(values: Sequence[Code]) -> tuple[ast.expr, ...]:
     return tuple(need for value in values for need in value.needs)
 
 
-def _alike(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> list[Code]:
+def _at_scale_of_result(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> list[Code]:
     """The arguments at the scale of the result."""
     if not isinstance(node.type, t.Number):
         return list(arguments)
@@ -65,13 +65,13 @@ def _coalesce(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
     local = unit.fresh("v")
     tests = [
         code.both((*each.needs, code.is_there(code.bind(local, each.result))))
-        for each in _alike(unit, node, arguments)
+        for each in _at_scale_of_result(unit, node, arguments)
     ]
     return numbers.widen(unit, node, Code(code.name(local), (code.either(tests),)))
 
 
 def _extreme(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
-    there = [unit.require(each) for each in _alike(unit, node, arguments)]
+    there = [unit.require(each) for each in _at_scale_of_result(unit, node, arguments)]
     result = code.call(node.function, *(each.result for each in there))
     return numbers.widen(unit, node, Code(result, _needs(there)))
 

@@ -20,13 +20,13 @@ from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.reckoning import (
     EXACT,
     ROUNDING,
-    alike,
     calculate,
     carry,
     compare,
     double,
     lift,
     limit_to_type,
+    unify_numbers,
 )
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
@@ -308,9 +308,9 @@ def _apply(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
         case "abs", [value]:
             return abs(value)
         case "min", _:
-            return min(alike(given))
+            return min(unify_numbers(given))
         case "max", _:
-            return max(alike(given))
+            return max(unify_numbers(given))
         case "round", [value, *_]:
             assert isinstance(node.type, t.Number)
             unit = Decimal(1).scaleb(-(node.type.scale or 0))

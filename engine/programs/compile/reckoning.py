@@ -47,11 +47,11 @@ def compare(sign: str, left: Any, right: Any) -> bool | None:
     """A comparison, missing when one side is."""
     if left is None or right is None:
         return None
-    left, right = alike((left, right))
+    left, right = unify_numbers((left, right))
     return _ORDER[sign](left, right)
 
 
-def alike(values: Sequence[Any]) -> tuple[Any, ...]:
+def unify_numbers(values: Sequence[Any]) -> tuple[Any, ...]:
     """Numbers of one kind: all doubles when one of them is."""
     if any(isinstance(value, float) for value in values):
         return tuple(map(double, values))
@@ -87,7 +87,7 @@ def calculate(node: p.Arithmetic, left: Any, right: Any) -> Any:
         return None if right == 0 else double(left) / double(right)
     if node.operator == "*" and isinstance(node.type, t.Duration):
         return _duration_times(left, right)
-    left, right = alike((left, right))
+    left, right = unify_numbers((left, right))
     match node.operator:
         case "+":
             return left + right

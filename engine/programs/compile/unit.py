@@ -233,8 +233,8 @@ def count_reads(
                 read = read[:-1]
                 counts[read] += 1
         if not isinstance(node, p.Fold):
-            here = (each for each in operands(node) if module.digests.of(each) not in elsewhere)
-            waiting.extend(here)
+            inner = (each for each in operands(node) if module.digests.of(each) not in elsewhere)
+            waiting.extend(inner)
     return counts
 
 

@@ -34,8 +34,8 @@ from tollkeeper.engine.offline.columns.compare_rows import outcomes_of
 from tollkeeper.engine.offline.columns.count_windows import (
     WindowsAsked,
     WindowsPart,
-    alike_windows,
     count_part,
+    group_windows,
     join_parts,
     plan_of,
     spans_at,
@@ -350,7 +350,7 @@ def test_a_history_cut_in_time_is_counted_as_a_whole(
         every = tuple(range(len(program.histories)))
         asked = WindowsAsked(target, "shop", program, every, since, LATE)
         with open_export(target, "shop", 0) as exported:
-            for number, windows in enumerate(alike_windows(asked)):
+            for number, windows in enumerate(group_windows(asked)):
                 plan, tables = plan_of(windows), exported.tables
                 make_happened(tables, plan, start_of(windows, plan))
                 found = []

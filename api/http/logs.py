@@ -101,10 +101,10 @@ class _Logger(structlog.make_filtering_bound_logger("debug")):  # type: ignore[m
     """structlog's logger, whose `info` copies what a line says once: its own does so at each of four
     steps, which for a request's line took as long as to decode its payment."""
 
-    def info(self, event: str, **said: Any) -> None:
-        said["event"] = event
+    def info(self, event: str, **fields: Any) -> None:
+        fields["event"] = event
         with suppress(structlog.DropEvent):
-            line: Any = said
+            line: Any = fields
             for step in self._processors:
                 line = step(self._logger, "info", line)
             positional, named = line

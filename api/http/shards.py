@@ -67,7 +67,7 @@ class Shards:
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for other nodes."""
-        told = b""
+        shard = b""
         if scope["type"] == ScopeType.HTTP:
             told = next((value for name, value in scope["headers"] if name == SHARD), told)
         await self._told(told).from_nodes(scope, receive, send)

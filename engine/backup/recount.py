@@ -210,8 +210,10 @@ def _compare(
 ) -> None:
     found.series += 1
     if kept != counted:
-        told = f"`{file}` has {kept.elements} elements of the series `{digest[:12]}` of account"
-        more = f"{told} {account.number}, and a recount of the journal {counted.elements}"
+        difference = (
+            f"`{file}` has {kept.elements} elements of the series `{digest[:12]}` of account"
+        )
+        more = f"{difference} {account.number}, and a recount of the journal {counted.elements}"
         others = " others" if kept.elements == counted.elements else ""
         found.faults.append(JournalFault(None, f"{more}{others}: remove the file and start again"))
 

@@ -172,8 +172,8 @@ def put_labels(
 ) -> None:
     """Write the labels of a part's payments as of sequence number `up_to`. Raises `Damaged`."""
     for batch in _payments_of(connection, account, part):
-        said = _entries_of(connection, account, Kind.LABEL, batch, up_to)
-        rows = [row for entry in batch for row in _label_rows(entry, said.get(entry.id, ()))]
+        entries = _entries_of(connection, account, Kind.LABEL, batch, up_to)
+        rows = [row for entry in batch for row in _label_rows(entry, entries.get(entry.id, ()))]
         if rows:
             columns = zip(*rows, strict=True)
             labels.put(
@@ -285,10 +285,10 @@ def _state_arrays(
     return [*span, *arrays_of(state_columns(), known)]
 
 
-def _label_rows(payment: Entry, said: Sequence[Entry]) -> Iterator[tuple[Any, ...]]:
+def _label_rows(payment: Entry, entries: Sequence[Entry]) -> Iterator[tuple[Any, ...]]:
     """A row for each label, with the time until its source replaced it."""
     holding: dict[str, tuple[Any, ...]] = {}
-    for entry in said:
+    for entry in entries:
         label = _read(_label_of, entry)
         before = holding.pop(label.source, None)
         if before is not None:

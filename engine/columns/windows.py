@@ -66,8 +66,8 @@ def _not_compiled(_series: Any) -> Any:
 
 
 def _name(window: Window) -> str:
-    said = f"{window.series} {window.function} {window.over} {window.earlier}"
-    return _PREFIX + blake2b(said.encode(), digest_size=_NAME_BYTES).hexdigest()
+    description = f"{window.series} {window.function} {window.over} {window.earlier}"
+    return _PREFIX + blake2b(description.encode(), digest_size=_NAME_BYTES).hexdigest()
 
 
 def reading_versions(changes: Iterable[RecordedChange]) -> tuple[ReadingVersion, ...]:

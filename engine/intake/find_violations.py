@@ -88,13 +88,13 @@ def find_violations(body: bytes, envelope: type[S], rules: FieldRules) -> S | tu
     return convert(values, envelope)
 
 
-def _reason(said: str, body: bytes) -> str:
-    """Why a body is no JSON; `said` is the decoder's message, which is unspecific for two reasons."""
+def _reason(message: str, body: bytes) -> str:
+    """Why a body is no JSON; the decoder's `message` is unspecific for two reasons."""
     if body.startswith(BOM_UTF8):
         return "it begins with a byte order mark"
-    if said == _TRUNCATED and _HALF_PAIR.search(body):
+    if message == _TRUNCATED and _HALF_PAIR.search(body):
         return "it has half of a surrogate pair"
-    reason = said.removeprefix("JSON is malformed: ")
+    reason = message.removeprefix("JSON is malformed: ")
     return reason[:1].lower() + reason[1:]
 
 

@@ -32,15 +32,15 @@ def known_labels(journal: Journal, account: int, up_to: int, since: int = 0) -> 
 
     Blocks as `Journal.replay`.
     """
-    said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
+    verdicts: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     found = KnownLabels()
     for batch in journal.replay(account, up_to=up_to, kinds=(Kind.LABEL,)):
         for entry in batch:
-            labels = said[entry.id]
+            labels = verdicts[entry.id]
             if entry.sequence > since > 0:
                 found.before.setdefault(entry.id, verdict_of(labels))
             add_label(labels, decode_label(entry.body))
-    for id_, labels in said.items():
+    for id_, labels in verdicts.items():
         if (verdict := verdict_of(labels)) is not None:
             found.now[id_] = verdict
     return found

@@ -40,13 +40,13 @@ decode_label = msgspec.json.Decoder(Label).decode
 
 def labels_in(entries: Iterable[Entry]) -> dict[LabelSource, Label]:
     """Each source's present label, from the entries of a payment's labels, oldest first."""
-    said: dict[LabelSource, Label] = {}
+    labels: dict[LabelSource, Label] = {}
     for entry in entries:
         label = decode_label(entry.body)
-        said.pop(label.source, None)
+        labels.pop(label.source, None)
         if label.label is not None:
-            said[label.source] = label
-    return said
+            labels[label.source] = label
+    return labels
 
 
 def verdicts(labels: Mapping[LabelSource, Label]) -> dict[LabelSource, Verdict]:

@@ -109,7 +109,7 @@ async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[La
     return labels_in(await engine.journal.of_record(account, Kind.LABEL, payment_id))
 
 
-def _same(said: Label | None, label: Label) -> bool:
-    if said is None:
+def _same(known: Label | None, label: Label) -> bool:
+    if known is None:
         return label.label is None
-    return (said.label, said.reason) == (label.label, label.reason)
+    return (known.label, known.reason) == (label.label, label.reason)

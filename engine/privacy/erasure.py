@@ -175,8 +175,8 @@ def _decode_payment(entry: Entry) -> StoredFacts:
 
 
 def _damage_of(entry: Entry) -> Damaged:
-    told = f"{name_entry(entry)} can't be read, and may name the person"
-    return Damaged(f"{told}; restore a backup, and erase the person there")
+    problem = f"{name_entry(entry)} can't be read, and may name the person"
+    return Damaged(f"{problem}; restore a backup, and erase the person there")
 
 
 async def _rewrite(

@@ -197,12 +197,12 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
     engine = under_way.engine
     account = engine.state.accounts.get(due.account)
     webhook = None if account is None else account.webhooks.get(due.url)
-    told = None if webhook is None else await _read_occasion(engine, due)
-    if webhook is None or told is None:
+    occasion = None if webhook is None else await _read_occasion(engine, due)
+    if webhook is None or occasion is None:
         return replace(due, state="dropped", next_at=engine.clock())
     began = engine.clock()
     secrets = opened_secrets(engine.folder_key, due.account, webhook, began)
-    body = under_way.tell(engine.folder_key, told)
+    body = under_way.tell(engine.folder_key, occasion)
     status, error = await _post(under_way.pool, due.url, secrets, due.id, body, began)
     now = engine.clock()
     taken = status is not None and 200 <= status < 300

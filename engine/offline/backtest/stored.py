@@ -114,11 +114,11 @@ def configured_history(
 
 def stored_labels(connection: SqlConnection, account: int) -> dict[str, Verdict]:
     """The payments' present labels."""
-    said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
+    verdicts: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for batch in reads.replay_entries(connection, account, 0, 0, None, {Kind.LABEL}):
         for entry in batch:
-            add_label(said[entry.id], decode_label(entry.body))
-    counting = ((id_, verdict_of(labels)) for id_, labels in said.items())
+            add_label(verdicts[entry.id], decode_label(entry.body))
+    counting = ((id_, verdict_of(labels)) for id_, labels in verdicts.items())
     return {id_: verdict for id_, verdict in counting if verdict is not None}
 
 

@@ -110,25 +110,25 @@ def _brought_element(
     series, looks_at_all = history.series, history.function in ("any", "all")
     # `any` and `all` need the result of the test for each record.
     test, value = (None, series.where) if looks_at_all else (series.where, series.value)
-    said = exp.true() if value is None else _translate_integer(value, translation)
+    brought = exp.true() if value is None else _translate_integer(value, translation)
     tests = (
         []
         if test is None
         else [sql_call("coalesce", _translate_integer(test, translation), exp.false())]
     )
     if value is not None and not looks_at_all:
-        tests.append(sql_is_there(said.copy()))
+        tests.append(sql_is_there(brought.copy()))
     brings = sql_join(exp.And, tests) if tests else exp.true()
-    return brings, said, t.Boolean() if value is None else value.type
+    return brings, brought, t.Boolean() if value is None else value.type
 
 
 def _translate_integer(node: Expression, translation: Translation) -> exp.Expression:
-    said = translation.say(node)
+    translated = translation.say(node)
     if not isinstance(node.type, t.Number) or node.type.scale is None:
-        return said.value
-    if said.largest >= SMALL:
+        return translated.value
+    if translated.largest >= SMALL:
         raise NotExactError("numbers of more than 64 bits")
-    return exp.cast(exp.paren(said.value), "BIGINT")
+    return exp.cast(exp.paren(translated.value), "BIGINT")
 
 
 def read_columns(
@@ -148,7 +148,7 @@ def read_columns(
         **{f"brings_{number}": each.brings for number, each in enumerate(brought.elements)},
         **{f"value_{number}": each.value for number, each in enumerate(brought.elements)},
     }
-    selected = ", ".join(f"{said} AS {name}" for name, said in columns.items())
+    selected = ", ".join(f"{column} AS {name}" for name, column in columns.items())
     query = f"SELECT {selected} FROM ({rows}) AS seen ORDER BY place"
     counting = [_CountedSeries(each, plan) for each in brought.elements]
     for batch in tables.cursor().sql(query).to_arrow_reader(ROW_GROUP):

@@ -60,9 +60,9 @@ def decide_exported(
 
 def _labels(exported: ExportedHistory) -> dict[str, Verdict]:
     """The payments' present labels."""
-    said: dict[str, dict[LabelSource, Verdict]] = {}
+    verdicts: dict[str, dict[LabelSource, Verdict]] = {}
     rows = exported.tables.execute("SELECT id, source, label FROM labels WHERE valid_to IS NULL")
     for id_, source, label in rows.fetchall():
-        said.setdefault(id_, {})[source] = label
-    counting = ((id_, verdict_of(labels)) for id_, labels in said.items())
+        verdicts.setdefault(id_, {})[source] = label
+    counting = ((id_, verdict_of(labels)) for id_, labels in verdicts.items())
     return {id_: verdict for id_, verdict in counting if verdict is not None}

@@ -34,19 +34,19 @@ def translate_lets(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> Tr
     for index, let in enumerate(rows.program.lets):
         translation.guards.clear()
         try:
-            said = translation.say(let.value)
+            translated = translation.say(let.value)
         except (NotExactError, RecursionError):
             continue
-        used = (levels.get(each.name, 0) for each in said.value.find_all(exp.Column))
+        used = (levels.get(each.name, 0) for each in translated.value.find_all(exp.Column))
         level = 1 + max(used, default=0)
         if level > _MOST_LEVELS:
             continue
         name = f"let_{rows.number}_{index}"
         columns[index] = LetColumn(
-            SqlValue(exp.column(name, "seen"), said.largest), tuple(translation.guards)
+            SqlValue(exp.column(name, "seen"), translated.largest), tuple(translation.guards)
         )
         levels[name] = level
-        selected[level].append(f"{sql_of(tables, said.value)} AS {name}")
+        selected[level].append(f"{sql_of(tables, translated.value)} AS {name}")
     for level, values in sorted(selected.items()):
         without = f"seen_{rows.number}_{level}"
         tables.execute(f"ALTER VIEW seen RENAME TO {without}")

@@ -28,10 +28,10 @@ class OwnFunction(NamedTuple):
     value_of: Callable[..., Any]
 
 
-def sql_of(tables: Any, said: exp.Expression) -> str:
+def sql_of(tables: Any, expression: exp.Expression) -> str:
     """The text of an SQL expression, after registering the own functions that it calls."""
-    _make_called(tables, said)
-    return said.sql(DIALECT)
+    _make_called(tables, expression)
+    return expression.sql(DIALECT)
 
 
 def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
@@ -40,8 +40,8 @@ def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
     return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"
 
 
-def _make_called(tables: Any, said: exp.Expression) -> None:
-    called = {each.name for each in said.find_all(exp.Anonymous)}
+def _make_called(tables: Any, expression: exp.Expression) -> None:
+    called = {each.name for each in expression.find_all(exp.Anonymous)}
     wanted = {name: own for name, own in _FUNCTIONS.items() if name in called}
     if not wanted:
         return

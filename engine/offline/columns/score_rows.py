@@ -45,14 +45,14 @@ def score_rows(asked: RowsAsked, facts: FactRows) -> None:
     tables, scorecard = asked.exported.tables, asked.tried.program
     assert isinstance(scorecard, Scorecard)
     tables.execute("CREATE TABLE scored (sequence BIGINT, score BIGINT)")
-    said = _sayable_logit(asked, facts, scorecard)
-    if said is not None:
+    logit = _sayable_logit(asked, facts, scorecard)
+    if logit is not None:
         rounded = sql_steps(exp.column("logit"), *_steps()).sql(DIALECT)
         tables.execute(
-            f"INSERT INTO scored WITH counted AS MATERIALIZED (SELECT sequence, {said} AS logit FROM seen)"
+            f"INSERT INTO scored WITH counted AS MATERIALIZED (SELECT sequence, {logit} AS logit FROM seen)"
             f" SELECT sequence, {rounded} AS found FROM counted WHERE found IS NOT NULL"
         )
-    unsaid = "TRUE" if said is None else "sequence NOT IN (SELECT sequence FROM scored)"
+    unsaid = "TRUE" if logit is None else "sequence NOT IN (SELECT sequence FROM scored)"
     for batch in compiled_decisions(asked, facts, asked.tried, unsaid):
         found = [(sequence, decision.score) for sequence, decision in batch]
         register(tables, "found", ("sequence", "score"), found)
@@ -103,9 +103,9 @@ def _sayable_logit(asked: RowsAsked, facts: FactRows, scorecard: Scorecard) -> s
     """SQL for the logit, None if it is not exact for all payments."""
     tables, translation = asked.exported.tables, translate_lets(asked, facts, asked.tried)
     try:
-        said = sql_of(tables, logit_of(scorecard, translation))
+        logit = sql_of(tables, logit_of(scorecard, translation))
     except (NotExactError, RecursionError):
         return None
     query = f"SELECT {guarded(tables, translation.guards)} FROM seen"
     ((is_exact,),) = tables.execute(query).fetchall()
-    return said if is_exact else None
+    return logit if is_exact else None

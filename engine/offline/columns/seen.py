@@ -56,7 +56,7 @@ def make_concerned(asked: RowsAsked) -> FactRows:
         for index, window in enumerate(each.windows):
             recorded = f"payment.{window.name}" if window.name in there else "NULL"
             columns[recorded_window(index, each.number)] = recorded
-    selected = ", ".join(f"{said} AS {name}" for name, said in columns.items())
+    selected = ", ".join(f"{column} AS {name}" for name, column in columns.items())
     tables.execute(
         f"CREATE VIEW concerned AS SELECT {selected} FROM payments AS payment"
         f" JOIN situations AS situation ON situation.number = {in_force}"
@@ -108,9 +108,9 @@ def make_seen(asked: RowsAsked, counted: Mapping[int, str]) -> None:
         own = counted if each is asked.tried else {}
         for index, window in enumerate(each.windows):
             name = raw_window(index, each.number)
-            said = f"{own[index]}.{name}" if index in own else recorded_window(index, each.number)
-            raw.append(f"{said} AS {name}")
-            read = carried_window(window.type, said)
+            column = f"{own[index]}.{name}" if index in own else recorded_window(index, each.number)
+            raw.append(f"{column} AS {name}")
+            read = carried_window(window.type, column)
             carried.append(f"{read} AS {read_window(index, each.number)}")
     joined = " ".join(f"LEFT JOIN {table} USING (sequence)" for table in {*counted.values()})
     selected = ", ".join(["concerned.*", *raw, *carried])

@@ -41,21 +41,22 @@ def is_number(node: p.Expression) -> bool:
     return isinstance(node.type, t.Number)
 
 
-def sql_at_scale(said: SqlValue, scale: int | None, wanted: int | None) -> SqlValue:
+def sql_at_scale(operand: SqlValue, scale: int | None, wanted: int | None) -> SqlValue:
     """A number at another scale, no smaller than its own; None is a double."""
     if scale == wanted or scale is None:
-        return said
+        return operand
     if wanted is None:
-        return SqlValue(sql_double(said, scale))
+        return SqlValue(sql_double(operand, scale))
     factor = 10 ** (wanted - scale)
-    return sql_product(said, SqlValue(sql_literal(factor), factor))
+    return sql_product(operand, SqlValue(sql_literal(factor), factor))
 
 
 def sql_at_one_scale(
-    nodes: Sequence[p.Expression], said: Sequence[SqlValue], scale: int | None
+    nodes: Sequence[p.Expression], operands: Sequence[SqlValue], scale: int | None
 ) -> list[SqlValue]:
     return [
-        sql_at_scale(each, scale_of(node), scale) for node, each in zip(nodes, said, strict=True)
+        sql_at_scale(each, scale_of(node), scale)
+        for node, each in zip(nodes, operands, strict=True)
     ]
 
 
@@ -107,29 +108,29 @@ def _duration_times(node: p.Arithmetic, left: SqlValue, right: SqlValue) -> SqlV
     return _duration(rounded_double(product_of_doubles, 0))
 
 
-def _duration(said: SqlValue) -> SqlValue:
-    return sql_between(said, -DURATION_LIMIT, DURATION_LIMIT)
+def _duration(operand: SqlValue) -> SqlValue:
+    return sql_between(operand, -DURATION_LIMIT, DURATION_LIMIT)
 
 
-def rounded_double(said: SqlValue, decimals: int) -> SqlValue:
-    return SqlValue(own_call("rounded", said.value, sql_literal(decimals)), LIMIT - 1)
+def rounded_double(operand: SqlValue, decimals: int) -> SqlValue:
+    return SqlValue(own_call("rounded", operand.value, sql_literal(decimals)), LIMIT - 1)
 
 
-def sql_rounded(node: p.Call, said: SqlValue) -> SqlValue:
+def sql_rounded(node: p.Call, operand: SqlValue) -> SqlValue:
     """`round(value, n)`, of the scale n of its type."""
     source, wanted = scale_of(node.arguments[0]), scale_of(node)
     assert wanted is not None
     if source is None:
-        return rounded_double(said, wanted)
+        return rounded_double(operand, wanted)
     if source <= wanted:
-        return sql_at_scale(said, source, wanted)
-    return sql_divided(said, 10 ** (source - wanted))
+        return sql_at_scale(operand, source, wanted)
+    return sql_divided(operand, 10 ** (source - wanted))
 
 
-def sql_curve(node: p.Curve, said: Sequence[SqlValue], scale: int | None) -> SqlValue:
-    """The amount of a curve's step; `said` are the translated value and bounds."""
+def sql_curve(node: p.Curve, operands: Sequence[SqlValue], scale: int | None) -> SqlValue:
+    """The amount of a curve's step; `operands` are the translated value and bounds."""
     value, *bounds = (
-        each.value for each in sql_at_one_scale((node.value, *node.bounds), said, scale)
+        each.value for each in sql_at_one_scale((node.value, *node.bounds), operands, scale)
     )
     amounts = [_double_constant(each) for each in node.amounts]
     found = sql_where(sql_is_there(value.copy()), sql_steps(value, bounds, amounts))
@@ -151,11 +152,11 @@ def nearest_double(node: p.Constant) -> float:
 
 def sql_choice(
     node: p.Call,
-    said: Sequence[SqlValue],
+    operands: Sequence[SqlValue],
     choose: Callable[[Sequence[exp.Expression]], exp.Expression],
 ) -> SqlValue:
     """A choice among the arguments, numbers at the scale of the result."""
     if not is_number(node):
-        return SqlValue(choose([each.value for each in said]), SMALL)
-    alike = sql_at_one_scale(node.arguments, said, scale_of(node))
-    return SqlValue(choose([each.value for each in alike]), max(each.largest for each in alike))
+        return SqlValue(choose([each.value for each in operands]), SMALL)
+    scaled = sql_at_one_scale(node.arguments, operands, scale_of(node))
+    return SqlValue(choose([each.value for each in scaled]), max(each.largest for each in scaled))

@@ -23,13 +23,13 @@ ELEMENT = "element"
 """The name of a transaction in SQL lambdas."""
 
 
-def of_each(elements: exp.Expression, said: exp.Expression) -> exp.Expression:
+def of_each(elements: exp.Expression, expression: exp.Expression) -> exp.Expression:
     """The list of an expression's values for each element."""
-    return sql_call("list_transform", elements, _lambda(said))
+    return sql_call("list_transform", elements, _lambda(expression))
 
 
-def _lambda(said: exp.Expression) -> exp.Expression:
-    return exp.Lambda(this=said, expressions=[exp.to_identifier(ELEMENT)])
+def _lambda(expression: exp.Expression) -> exp.Expression:
+    return exp.Lambda(this=expression, expressions=[exp.to_identifier(ELEMENT)])
 
 
 def sql_fold(
@@ -43,11 +43,11 @@ def sql_fold(
     if value is None:
         return SqlValue(sql_call("len", kept), MAX_TRANSACTIONS)
     assert node.value is not None
-    said = value.value
+    expression = value.value
     if _is_double(node.value):
         # 0.0 and -0.0 are one number.
-        said = sql_binary(exp.Add, said, sql_literal(0.0))
-    return _of_values(node, node.value, SqlValue(of_each(kept, said), value.largest))
+        expression = sql_binary(exp.Add, expression, sql_literal(0.0))
+    return _of_values(node, node.value, SqlValue(of_each(kept, expression), value.largest))
 
 
 def _fold_booleans(met: exp.Expression, decisive: bool) -> exp.Expression:

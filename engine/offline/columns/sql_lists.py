@@ -76,21 +76,21 @@ def _is_joined(name: str, spec: ListSpec, value: exp.Expression) -> exp.Expressi
     return exp.Exists(this=exp.select("1").from_("lists AS entry").where(sql_join(exp.And, holds)))
 
 
-def _as_entry(node: p.Expression, said: SqlValue) -> exp.Expression:
+def _as_entry(node: p.Expression, operand: SqlValue) -> exp.Expression:
     """A value as an entry's; missing if no entry can equal it."""
     if not isinstance(node.type, t.Number):
-        return said.value
+        return operand.value
     scale = scale_of(node)
     if scale is None:
-        return own_call("entry", said.value)
+        return own_call("entry", operand.value)
     if scale <= t.METADATA_SCALE:
         factor = 10 ** (t.METADATA_SCALE - scale)
-        return sql_product(said, SqlValue(sql_literal(factor), factor)).value
+        return sql_product(operand, SqlValue(sql_literal(factor), factor)).value
     unit = 10 ** (scale - t.METADATA_SCALE)
     is_whole = sql_binary(
-        exp.EQ, sql_binary(exp.Mod, said.value.copy(), sql_literal(unit)), exp.Literal.number(0)
+        exp.EQ, sql_binary(exp.Mod, operand.value.copy(), sql_literal(unit)), exp.Literal.number(0)
     )
-    return sql_where(is_whole, sql_binary(exp.IntDiv, said.value.copy(), sql_literal(unit)))
+    return sql_where(is_whole, sql_binary(exp.IntDiv, operand.value.copy(), sql_literal(unit)))
 
 
 def sql_table_value(node: p.TableValue, lists: RecordedLists, key: exp.Expression) -> SqlValue:

@@ -61,38 +61,42 @@ def sql_sum(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
     return SqlValue(made, largest)
 
 
-def sql_divided(said: SqlValue, divisor: int) -> SqlValue:
+def sql_divided(operand: SqlValue, divisor: int) -> SqlValue:
     """The quotient of a whole number and a positive integer, rounded half away from zero."""
-    doubled = 2 * said.largest + divisor
+    doubled = 2 * operand.largest + divisor
     require_small(doubled)
     size = sql_binary(
         exp.Add,
-        sql_binary(exp.Mul, exp.Abs(this=_wide(said, doubled)), sql_literal(2)),
+        sql_binary(exp.Mul, exp.Abs(this=_wide(operand, doubled)), sql_literal(2)),
         sql_literal(divisor),
     )
     whole = sql_binary(exp.IntDiv, size, sql_literal(2 * divisor))
-    signed = sql_binary(exp.Mul, whole, sql_call("sign", said.value.copy()))
+    signed = sql_binary(exp.Mul, whole, sql_call("sign", operand.value.copy()))
     return SqlValue(signed, doubled // (2 * divisor))
 
 
-def sql_between(said: SqlValue, low: int, high: int) -> SqlValue:
+def sql_between(operand: SqlValue, low: int, high: int) -> SqlValue:
     """The value, missing when out of range."""
-    within = exp.Between(this=exp.paren(said.value), low=sql_literal(low), high=sql_literal(high))
-    found = sql_where(within, said.value.copy())
-    return SqlValue(found, min(said.largest, max(abs(low), abs(high))))
+    within = exp.Between(
+        this=exp.paren(operand.value), low=sql_literal(low), high=sql_literal(high)
+    )
+    found = sql_where(within, operand.value.copy())
+    return SqlValue(found, min(operand.largest, max(abs(low), abs(high))))
 
 
-def sql_double(said: SqlValue, scale: int) -> exp.Expression:
+def sql_double(operand: SqlValue, scale: int) -> exp.Expression:
     """The double nearest to a whole number of this scale."""
-    value = exp.cast(exp.paren(said.value), "DOUBLE")
+    value = exp.cast(exp.paren(operand.value), "DOUBLE")
     near = sql_binary(exp.Div, value, sql_literal(float(10**scale))) if scale else value
-    if said.largest <= EXACT_DOUBLE and scale <= _EXACT_POWER:
+    if operand.largest <= EXACT_DOUBLE and scale <= _EXACT_POWER:
         return near
-    own = own_call("double", exp.cast(exp.paren(said.value.copy()), "HUGEINT"), sql_literal(scale))
-    if scale > _EXACT_POWER or not is_short(said.value):
+    own = own_call(
+        "double", exp.cast(exp.paren(operand.value.copy()), "HUGEINT"), sql_literal(scale)
+    )
+    if scale > _EXACT_POWER or not is_short(operand.value):
         return own
     is_exact = exp.Between(
-        this=exp.paren(said.value.copy()),
+        this=exp.paren(operand.value.copy()),
         low=sql_literal(-EXACT_DOUBLE),
         high=sql_literal(EXACT_DOUBLE),
     )
@@ -104,5 +108,5 @@ def sql_finite(value: exp.Expression) -> exp.Expression:
     return sql_where(sql_call("isfinite", value.copy()), value)
 
 
-def _wide(said: SqlValue, largest: int) -> exp.Expression:
-    return said.value if largest < SMALL else exp.cast(exp.paren(said.value), "HUGEINT")
+def _wide(operand: SqlValue, largest: int) -> exp.Expression:
+    return operand.value if largest < SMALL else exp.cast(exp.paren(operand.value), "HUGEINT")

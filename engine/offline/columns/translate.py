@@ -117,7 +117,7 @@ class Translation:
         said = self._say(node)
         if _count_nodes(said.value) > _MOST_NODES:
             raise NotExactError("an expression that is too long in SQL")
-        return said
+        return translated
 
     def _say(self, node: p.Expression) -> SqlValue:
         match node:
@@ -176,8 +176,8 @@ class Translation:
             case p.InNetworks():
                 return sql_in_networks(node, self.test(node.value))
             case p.InList() if self.lists is not None:
-                said = self.say(node.value)
-                return sql_in_list(node, self.lists, said, joins=self.payment is None)
+                operand = self.say(node.value)
+                return sql_in_list(node, self.lists, operand, joins=self.payment is None)
             case p.InEntry():
                 found = self._in_entry(node)
                 return sql_not(found) if node.negated else found
@@ -279,10 +279,10 @@ class Translation:
 
     def _at_one_type(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
         """The values converted to one type, numbers to a common scale."""
-        said = list(map(self.say, nodes))
+        operands = list(map(self.say, nodes))
         if isinstance(nodes[0].type, t.Number):
-            said = sql_at_one_scale(nodes, said, common_scale(nodes))
-        return [each.value for each in said]
+            operands = sql_at_one_scale(nodes, operands, common_scale(nodes))
+        return [each.value for each in operands]
 
     def _fold(self, node: p.Fold) -> SqlValue:
         elements, guards = self._column(("transactions",)), list[exp.Expression]()
@@ -300,19 +300,19 @@ class Translation:
                 return self._amount_in(node)
             case "hour" | "weekday":
                 return self._at_place(node)
-        said = list(map(self.say, node.arguments))
-        values = [each.value for each in said]
+        operands = list(map(self.say, node.arguments))
+        values = [each.value for each in operands]
         match node.function:
             case "coalesce":
-                return sql_choice(node, said, lambda given: sql_call("coalesce", *given))
+                return sql_choice(node, operands, lambda given: sql_call("coalesce", *given))
             case "min" | "max":
                 name = "least" if node.function == "min" else "greatest"
                 # SQL's own functions skip missing values.
-                return sql_choice(node, said, lambda given: if_all_there(given, name))
+                return sql_choice(node, operands, lambda given: if_all_there(given, name))
             case "abs":
-                return SqlValue(exp.Abs(this=values[0]), said[0].largest)
+                return SqlValue(exp.Abs(this=values[0]), operands[0].largest)
             case "round":
-                return sql_rounded(node, said[0])
+                return sql_rounded(node, operands[0])
             case "length":
                 return SqlValue(sql_call("length", values[0]), SMALL)
             case "left":
@@ -361,10 +361,10 @@ def _count_nodes(said: exp.Expression) -> int:
 def _by_situation(known: Sequence[Any], said: Callable[[Any], exp.Expression]) -> exp.Expression:
     """A choice by a row's situation; `known` has the value for each."""
     if all(each == known[0] for each in known):
-        return said(known[0])
+        return translate(known[0])
     arms = [
         exp.If(this=sql_binary(exp.EQ, exp.column("situation", "seen"), sql_literal(at)), true=each)
-        for at, each in enumerate(map(said, known))
+        for at, each in enumerate(map(translate, known))
     ]
     return exp.Case(ifs=arms)
 

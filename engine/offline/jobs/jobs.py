@@ -157,7 +157,7 @@ class Jobs:
             process = await self._process()
             try:
                 async with asyncio.timeout(call.seconds * PATIENCE):
-                    told = await process.ask(call, hear)
+                    word = await process.ask(call, hear)
             except TimeoutError:
                 await process.kill()
                 most = call.seconds * PATIENCE
@@ -168,18 +168,18 @@ class Jobs:
             except BaseException:
                 await process.kill()
                 raise
-            if told.what in ("slow", "memory"):
+            if word.what in ("slow", "memory"):
                 # The process may keep the memory that it has.
                 await process.kill()
-                if told.what == "slow":
+                if word.what == "slow":
                     raise JobExceededError(f"it takes longer than {call.seconds:g} seconds")
                 raise JobExceededError(f"it needs more than {self._megabytes} MiB of memory")
             self._idle.append(process)
-        if told.what == "refused":
-            raise Invalid(told.value)
-        if told.what == "failed":
+        if word.what == "refused":
+            raise Invalid(word.value)
+        if word.what == "failed":
             raise JobUnavailable("the job failed")
-        return told.value
+        return word.value
 
     async def _process(self) -> _JobProcess:
         while self._idle:
@@ -221,10 +221,10 @@ class _JobProcess:
         while True:
             length = int.from_bytes(await self._output.readexactly(LENGTH_BYTES))
             answered = await self._output.readexactly(length)
-            told = JobWord(*pickle.loads(answered))  # noqa: S301 - from the service's own process
-            if told.what not in ("progress", "shown"):
-                return told
-            hear(told)
+            word = JobWord(*pickle.loads(answered))  # noqa: S301 - from the service's own process
+            if word.what not in ("progress", "shown"):
+                return word
+            hear(word)
 
     async def kill(self) -> None:
         with suppress(ProcessLookupError):

@@ -107,8 +107,8 @@ def _stop_slow(_signal: int, _frame: object) -> None:
     raise _SlowJob
 
 
-def _pack(told: JobWord) -> bytes:
-    return pickle.dumps(tuple(told))
+def _pack(word: JobWord) -> bytes:
+    return pickle.dumps(tuple(word))
 
 
 def _send(output: BinaryIO, message: bytes) -> None:

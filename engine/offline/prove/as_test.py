@@ -46,8 +46,8 @@ def counterexample_test(
         expected = f"{decided.action} by {decided.condition}"
     elif rule.otherwise is not None:
         expected = rule.otherwise
-    said = f"    given {', '.join(given)}\n" if given else ""
-    return _laid_out(f'  test "counterexample"\n{said}    expect {expected}\n')
+    given_line = f"    given {', '.join(given)}\n" if given else ""
+    return _laid_out(f'  test "counterexample"\n{given_line}    expect {expected}\n')
 
 
 def tests_to_add(text: str, tests: Iterable[str]) -> list[str]:

@@ -83,8 +83,8 @@ class _Formulas:
         for index in reversed(range(len(self.rule.conditions))):
             condition = self.rule.conditions[index]
             place = 1 + names.index(condition.name) if names else 0
-            said = place * len(_ACTIONS) + _ACTIONS.index(condition.action)
-            found = z3.If(self.met(index), said, found)
+            number = place * len(_ACTIONS) + _ACTIONS.index(condition.action)
+            found = z3.If(self.met(index), number, found)
         return found
 
     def _default(self, thresholds: Thresholds) -> Formula:

@@ -162,10 +162,10 @@ def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
             clients[path[0]] = {}
             continue
         if path[1:2] == ("client",):
-            said = clients[path[0]]
-            assert said is not None
-            said[path[2]] = reader.of(term.value, term.type)
-            fields[".".join(path)] = (term.type, said[path[2]])
+            members = clients[path[0]]
+            assert members is not None
+            members[path[2]] = reader.of(term.value, term.type)
+            fields[".".join(path)] = (term.type, members[path[2]])
             continue
         if isinstance(term.type, t.Record | t.Headers | t.Metadata):
             _put(body, path, {})
@@ -299,12 +299,12 @@ def _facts(body: dict[str, Any], clients: Mapping[str, dict[str, Any] | None]) -
     # A client is what the assignment says, regardless of the headers.
     return replace(
         facts,
-        **{f"{side}_client": said and _client(said) for side, said in clients.items()},
+        **{f"{side}_client": members and _client(members) for side, members in clients.items()},
     )
 
 
-def _client(said: Mapping[str, Any]) -> Client:
-    whole = {"kind": "unknown", "browser": None, "os": None, "consistent": True, **said}
+def _client(members: Mapping[str, Any]) -> Client:
+    whole = {"kind": "unknown", "browser": None, "os": None, "consistent": True, **members}
     return msgspec.convert(whole, Client)
 
 

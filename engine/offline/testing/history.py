@@ -82,7 +82,7 @@ def happenings(
 ) -> Iterator[Happening]:
     """Convert the lines of a stream, except list entries. Raises `StreamError`."""
     ids: set[str] = set()
-    said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
+    verdicts: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
     for item in items:
         match item:
             case CreationLine():
@@ -90,7 +90,7 @@ def happenings(
             case UpdateLine():
                 yield ReplayedUpdate(item.id, item.arrived, partial(_amend, item), item)
             case LabelLine():
-                tell = partial(_tell, item, said[item.id])
+                tell = partial(_tell, item, verdicts[item.id])
                 yield ReplayedUpdate(item.id, item.arrived, tell, item)
             case EventLine():
                 yield Occurrence(event_record(item, events), item)
@@ -123,10 +123,10 @@ def _amend(item: UpdateLine, before: State | None) -> State:
     return after
 
 
-def _tell(item: LabelLine, said: dict[LabelSource, Verdict], before: State | None) -> State:
+def _tell(item: LabelLine, verdicts: dict[LabelSource, Verdict], before: State | None) -> State:
     if before is None:
         raise StreamError(f"line {item.line}: there is no payment `{item.id}` before this")
-    return structs.replace(before, label=add_label(said, item.label))
+    return structs.replace(before, label=add_label(verdicts, item.label))
 
 
 def event_record(item: EventLine, events: Events) -> Record:

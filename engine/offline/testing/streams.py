@@ -227,9 +227,9 @@ def _item(number: int, line: _Line, before: int, place: str) -> StreamLine:
         case b"", b"", None, str(name) if line.entries is not None:
             return ListLine(number, arrived, name, line.entries)
         case b"", b"", None, None if isinstance(line.label, _LabelMember) and line.entries is None:
-            told = line.label
-            label = Label(told.source, told.label, arrived, place, told.reason)
-            return LabelLine(number, arrived, told.payment, label)
+            sent = line.label
+            label = Label(sent.source, sent.label, arrived, place, sent.reason)
+            return LabelLine(number, arrived, sent.payment, label)
         case _:
             raise _line_error(place, _WHAT)
 

@@ -42,11 +42,11 @@ class Digests:
         return known[1]
 
     def _make_digest(self, part: Expression | Series) -> str:
-        said = [type(part).__name__]
+        texts = [type(part).__name__]
         kind: Any = type(part)
-        said += [self._text(getattr(part, name)) for name in _meaningful(kind)]
+        texts += [self._text(getattr(part, name)) for name in _meaningful(kind)]
         return blake2b(
-            " ".join(said).encode("utf-8", "surrogatepass"), digest_size=_SIZE
+            " ".join(texts).encode("utf-8", "surrogatepass"), digest_size=_SIZE
         ).hexdigest()
 
     def _text(self, value: Any) -> str:

@@ -169,7 +169,7 @@ def explain_rule(
     ones it is the first.
     """
     scope = scope_of(rule, inputs, vocabulary)
-    own, told = _telling(rule, scope, sources)
+    own, telling = _telling(rule, scope, sources)
     found = [evaluate(condition.when, scope) for condition in rule.conditions]
     met = found.index(True) if True in found else None
     conditions = tuple(
@@ -192,7 +192,7 @@ def explain_rule(
         conditions,
         _lets(rule, scope, sources, own.transactions),
         _histories(rule, scope, sources),
-        told,
+        telling,
     )
 
 
@@ -201,7 +201,7 @@ def explain_scorecard(
 ) -> ScorecardExplanation:
     """What each signal added to the score of a payment."""
     scope = scope_of(scorecard, inputs, vocabulary)
-    own, told = _telling(scorecard, scope, sources)
+    own, telling = _telling(scorecard, scope, sources)
     baseline = math.log(scorecard.baseline / (1 - scorecard.baseline))
     logit = baseline
     signals = []
@@ -228,7 +228,7 @@ def explain_scorecard(
         tuple(signals),
         _lets(scorecard, scope, sources, own.transactions),
         _histories(scorecard, scope, sources),
-        told,
+        telling,
     )
 
 
@@ -287,16 +287,16 @@ def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float
             return 1.0 if evaluate(node, scope) is wanted else 0.0
 
 
-def _part(node: p.Expression, scope: EvaluationScope, told: _Telling) -> ExplainedPart:
+def _part(node: p.Expression, scope: EvaluationScope, telling: _Telling) -> ExplainedPart:
     value = carry(evaluate(node, scope), node.type)
     return ExplainedPart(
         node.id,
         (node.span.start, node.span.end),
-        _step(node, scope, told.text)
+        _step(node, scope, telling.text)
         if isinstance(node, p.Curve)
-        else _written_text(node.span, told.text),
+        else _written_text(node.span, telling.text),
         written_value(value, node.type),
-        tuple(_inner(node, scope, told)),
+        tuple(_inner(node, scope, telling)),
     )
 
 
@@ -314,17 +314,19 @@ def _step(node: p.Curve, scope: EvaluationScope, text: str) -> str:
     return f"< {_written_text(node.bounds[place].span, text)}: {adds}"
 
 
-def _inner(node: p.Expression, scope: EvaluationScope, told: _Telling) -> Iterator[ExplainedPart]:
+def _inner(
+    node: p.Expression, scope: EvaluationScope, telling: _Telling
+) -> Iterator[ExplainedPart]:
     if isinstance(node, p.History):
         return
     if isinstance(node, p.Fold):
-        for transaction in _transactions(scope)[: told.transactions]:
+        for transaction in _transactions(scope)[: telling.transactions]:
             inside = replace(scope, element=transaction)
-            yield from (_part(each, inside, told) for each in children(node))
+            yield from (_part(each, inside, telling) for each in children(node))
         return
     for each in children(node):
         if not isinstance(each, p.Constant):
-            yield _part(each, scope, told)
+            yield _part(each, scope, telling)
 
 
 def _written_text(span: Span, text: str) -> str:

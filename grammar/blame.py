@@ -93,7 +93,7 @@ _QUOTED = re.compile(
         for opening, closing in ("''", "``", "‘’", "“”", "„“", "«»", "””")
     )
 )
-_FOUND = re.compile(
+_NEXT_PIECE = re.compile(
     r"[A-Za-z_]\w*|@\w*|(?P<number>\.?[0-9][\w.]*(?:,[0-9]{3}\b)*(?:\.[0-9]+)?)|\"[^\"\n]*\"?"
     r"|===|!==|==|!=|<>|<=|=<|>=|=>|=~|:=|->|&&|\|\||\*\*|//|.",
     re.DOTALL,
@@ -132,7 +132,7 @@ class Place:
     @property
     def found(self) -> str:
         """The text that isn't accepted; `""` at the end of the file."""
-        found = _FOUND.match(self.text, self.start)
+        found = _NEXT_PIECE.match(self.text, self.start)
         return found[0] if found else ""
 
     @property
@@ -235,7 +235,7 @@ def _number(place: Place) -> Diagnostic | None:
     previous, start = place.previous, place.start
     if previous is not None and previous.kind == "NUMBER" and place.touches:
         start = previous.span.start
-    shape = _FOUND.match(place.text, start)
+    shape = _NEXT_PIECE.match(place.text, start)
     written = shape["number"] if shape else None
     if written is None or _NUMBER.fullmatch(written):
         return None
@@ -299,7 +299,7 @@ def _words(place: Place) -> Diagnostic | None:
     if found not in place.reserved and found.lower() in place.reserved:
         return syntax_errors.keyword_case(span, found)
     if place.accepted == {"NAME"} and found in place.reserved and not place.begins_line:
-        following = _FOUND.match(place.text, _after_blank(place.text, span.end))
+        following = _NEXT_PIECE.match(place.text, _after_blank(place.text, span.end))
         if following and (following[0] in place.reserved | {":", "="} or following[0][0] == '"'):
             return syntax_errors.reserved_word(span, found)
     return None

@@ -13,7 +13,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic, Fix
 from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.words import did_you_mean, listed, meant
+from tollkeeper.grammar.words import did_you_mean, likely_word, listed
 
 _LONGEST_QUOTE = 60
 
@@ -30,7 +30,7 @@ def _error(
 
 def _likely(span: Span, word: str, candidates: Iterable[str], form: str = "{}") -> Iterator[Fix]:
     """The fix that replaces `word` by what was probably meant, written in the given form."""
-    likely = meant(word, candidates)
+    likely = likely_word(word, candidates)
     if likely is not None:
         yield replacing(span, form.format(likely))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 GRAMMAR = "rule.lark"
-_KEPT = "parse_table.json"
+_TABLE_FILE = "parse_table.json"
 
 
 class Terminal(NamedTuple):
@@ -149,7 +149,7 @@ def _digest(grammar: str) -> str:
 
 
 def _kept_table() -> ParseTable:
-    stored = json.loads(files(__package__).joinpath(_KEPT).read_text("utf-8"))
+    stored = json.loads(files(__package__).joinpath(_TABLE_FILE).read_text("utf-8"))
     stored["productions"] = [
         Production(origin, size, name, tuple(spread))
         for origin, size, name, spread in stored["productions"]
@@ -161,7 +161,7 @@ def _kept_table() -> ParseTable:
 def _keep(table: ParseTable) -> None:
     """Store the table with one line per element, so that changes can be reviewed."""
     fields = [f'"{name}": {_lines(value)}' for name, value in asdict(table).items()]
-    Path(__file__).with_name(_KEPT).write_text("{\n" + ",\n".join(fields) + "\n}\n")
+    Path(__file__).with_name(_TABLE_FILE).write_text("{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def _lines(value: Any) -> str:

@@ -65,7 +65,7 @@ _MOST_CANDIDATES = 500
 _LONGEST = 64
 
 
-def meant(word: str, candidates: Iterable[str]) -> str | None:
+def likely_word(word: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that `word` was most likely meant to be, ignoring case.
 
     Comparing two words takes quadratic time, so long words are skipped, and only the first of very
@@ -81,7 +81,7 @@ def meant(word: str, candidates: Iterable[str]) -> str | None:
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """Return the help that names the likely candidate, or None."""
-    likely = meant(word, candidates)
+    likely = likely_word(word, candidates)
     return f"did you mean `{likely}`?" if likely is not None else None
 
 

@@ -119,7 +119,7 @@ def _proposal_body(name: str, type_: Any) -> Any:
     return defstruct(f"{name.title()}WishBody", [("proposal", wanted)], forbid_unknown_fields=True)
 
 
-_WANTED = (
+_BODIES = (
     _proposal_body("publish", ProposedVersion)
     | _proposal_body("unpublish", ProposedEnd)
     | _proposal_body("rollout", ProposedRollout)
@@ -245,7 +245,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
     scope="rules:write",
     demand="change",
     sent=Body(
-        _WANTED,
+        _BODIES,
         {
             "publish": Example(
                 "a version",

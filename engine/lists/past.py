@@ -31,24 +31,24 @@ FindEntries: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
 
 @dataclass(frozen=True, slots=True)
 class PastList:
-    """An `EntryList`; `around` reads those of its entries that can match a value."""
+    """An `EntryList`; `read_around` reads those of its entries that can match a value."""
 
-    around: Callable[[Value], Contents]
+    read_around: Callable[[Value], Contents]
 
     def contains(self, value: Value, at: int) -> bool:
-        held = self.around(value)
+        held = self.read_around(value)
         assert isinstance(held, ListContents)
         return held.contains(value, at)
 
 
 @dataclass(frozen=True, slots=True)
 class PastTable:
-    """A `Table`; `around` reads those of its rows that can match a key."""
+    """A `Table`; `read_around` reads those of its rows that can match a key."""
 
-    around: Callable[[Value], Contents]
+    read_around: Callable[[Value], Contents]
 
     def find(self, key: Value, at: int) -> Mapping[str, Value | None] | None:
-        held = self.around(key)
+        held = self.read_around(key)
         assert isinstance(held, TableContents)
         return held.find(key, at)
 
@@ -58,10 +58,10 @@ def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
     reads."""
 
     @cache
-    def around(key: Value) -> Contents:
+    def read_around(key: Value) -> Contents:
         return build_contents(spec, find(tuple(candidate_values(spec, key))))
 
-    return PastList(around) if isinstance(spec, ListSpec) else PastTable(around)
+    return PastList(read_around) if isinstance(spec, ListSpec) else PastTable(read_around)
 
 
 def holding_values(spec: Spec, text: str) -> Iterator[str]:

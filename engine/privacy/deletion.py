@@ -16,7 +16,7 @@ from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.accounts import delete_account, sharing
 from tollkeeper.engine.runtime import Engine
 
-_KEPT = 2
+_ENTRIES_LEFT = 2
 """How many entries are kept of a deleted account: its creation and its deletion."""
 
 
@@ -53,5 +53,5 @@ async def remove_deleted(engine: Engine, number: int) -> int:
 async def finish_deletions(engine: Engine) -> None:
     """Finish interrupted removals, before the data are read. Raises `JournalError`."""
     for number in engine.state.deleted:
-        if engine.journal.count(number) > _KEPT:
+        if engine.journal.count(number) > _ENTRIES_LEFT:
             await remove_deleted(engine, number)

@@ -32,7 +32,7 @@ MAX_FILTERED = 20
 OVERLAP: Final = DAY
 LONGEST_OVERLAP: Final = 7 * DAY
 """How long (µs) a replaced secret still signs: by default, and at most."""
-_MADE = "whsec_"
+_PREFIX = "whsec_"
 _SECRET_BYTES = 32
 
 SealSecret: TypeAlias = Callable[[str], bytes]
@@ -133,7 +133,7 @@ def secret_owner(account: int, url: str) -> str:
 
 def new_secret() -> str:
     """A new random secret."""
-    return _MADE + secrets.token_urlsafe(_SECRET_BYTES)
+    return _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def webhook_id(url: str) -> str:

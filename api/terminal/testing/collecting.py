@@ -53,7 +53,14 @@ class ChangedError(Exception):
     """A case's decision differs from the accepted one; the message is the difference."""
 
 
-_TOLD = (UnmetError, BrokenPromiseError, ChangedError, BlockError, StreamError, BrokenFileError)
+_REPORTED_ERRORS = (
+    UnmetError,
+    BrokenPromiseError,
+    ChangedError,
+    BlockError,
+    StreamError,
+    BrokenFileError,
+)
 
 
 @dataclass
@@ -243,7 +250,7 @@ def _library(config: pytest.Config) -> Library:
 
 
 def _describe(item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException], style: Any) -> Any:
-    if isinstance(excinfo.value, _TOLD):
+    if isinstance(excinfo.value, _REPORTED_ERRORS):
         return str(excinfo.value)
     return pytest.Item.repr_failure(item, excinfo, style)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from tollkeeper.engine.offline.testing.streams import StreamError
 
-_LISTED = ("transactions", "metadata", "device.headers", "backend.headers")
+_JSON_COLUMNS = ("transactions", "metadata", "device.headers", "backend.headers")
 """Columns of CSV that hold JSON."""
-BESIDE = ("at", "decision")
+OTHER_MEMBERS = ("at", "decision")
 """The members of a line besides the payment."""
 
 
@@ -37,7 +37,7 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {"payment": payment}
     for column, value in row.items():
         if value is not None:
-            beside = column.partition(".")[0] in BESIDE
+            beside = column.partition(".")[0] in OTHER_MEMBERS
             _set_member(line if beside else payment, column.split("."), value)
     return line
 
@@ -66,7 +66,7 @@ def _csv_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read(column: str, text: str, place: str) -> Any:
     try:
-        if column in _LISTED:
+        if column in _JSON_COLUMNS:
             return json.loads(text)
         if column in ("amount", "decision.score"):
             return float(text)

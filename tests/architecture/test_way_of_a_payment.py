@@ -26,9 +26,9 @@ ROOT = Path(tollkeeper.__path__[0]).resolve()
 DOCUMENT = ROOT / "docs" / "architecture.md"
 MOST = 30
 PLAIN = {"api/http/connection.py", "api/http/plain.py"}
-"""What only plain requests take."""
+"""What is left out where the ordinary way is traced: it begins where the application is called."""
 ORDINARY = {"api/http/dispatch.py"}
-"""What all others take instead; it begins where the application is called."""
+"""What the ordinary way takes instead."""
 ENTRANCES = {
     ("api/http/connection.py", "data_received"),
     ("api/http/plain.py", "_step"),

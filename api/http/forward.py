@@ -312,16 +312,16 @@ async def _end_with(body: HeldBody, connection: NodeConnection) -> None:
 
 def of_its_client(scope: HTTPScope) -> HTTPScope:
     """Return a node's request with the client's address, for limits per address and log lines."""
-    told = next((value for name, value in scope["headers"] if name == CLIENT), b"")
-    address = told_address(told)
+    client = next((value for name, value in scope["headers"] if name == CLIENT), b"")
+    address = client_address(client)
     return scope if address is None else {**scope, "client": (address, 0)}
 
 
 @lru_cache(maxsize=1024)
-def told_address(told: bytes) -> str | None:
+def client_address(header: bytes) -> str | None:
     """Return the client's address that a node tells, None where that is no address."""
     try:
-        return str(ip_address(told.decode("latin-1")))
+        return str(ip_address(header.decode("latin-1")))
     except ValueError:
         return None
 

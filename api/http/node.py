@@ -23,9 +23,9 @@ from tollkeeper.api.http.forward import (
     Forwarder,
     Hold,
     Outgoing,
+    client_address,
     of_its_client,
     outgoing,
-    told_address,
 )
 from tollkeeper.api.http.joining import KEPT_FILES, give_kept
 from tollkeeper.api.http.metrics import Figures
@@ -98,7 +98,7 @@ class SharingNode:
         assert self._answer_plain is not None
         if self.decides:
             told = request.plain.head.headers.get(CLIENT, b"")
-            request.peer = told_address(told) or request.peer
+            request.peer = client_address(told) or request.peer
             await self._counted(self._answer_plain(request))
         else:
             await answer(sending(request), _not_owner())

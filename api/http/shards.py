@@ -60,26 +60,24 @@ class Shards:
         elif scope["method"] == "POST" and scope["raw_path"] in _BY_BODY:
             await self._by_body(scope, receive, send)
         else:
-            told = next(
-                (value for name, value in scope["headers"] if name == b"authorization"), b""
-            )
-            await self._of_key(told).public(scope, receive, send)
+            key = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+            await self._of_key(key).public(scope, receive, send)
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for other nodes."""
         shard = b""
         if scope["type"] == ScopeType.HTTP:
-            told = next((value for name, value in scope["headers"] if name == SHARD), told)
-        await self._told(told).from_nodes(scope, receive, send)
+            shard = next((value for name, value in scope["headers"] if name == SHARD), shard)
+        await self._named_by(shard).from_nodes(scope, receive, send)
 
     def plain(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
         """Answer a plain request of a client."""
-        told = request.plain.head.headers.get(b"authorization", b"")
-        return self._of_key(told).plain(request)
+        key = request.plain.head.headers.get(b"authorization", b"")
+        return self._of_key(key).plain(request)
 
     def plain_from_nodes(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
         """Answer a plain request of another node."""
-        return self._told(request.plain.head.headers.get(SHARD, b"")).plain_from_nodes(request)
+        return self._named_by(request.plain.head.headers.get(SHARD, b"")).plain_from_nodes(request)
 
     async def _by_body(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
@@ -114,7 +112,7 @@ class Shards:
         named = secret.strip().decode("latin-1") if scheme.lower() == _SCHEME else ""
         return self._node(shard_named(named))
 
-    def _told(self, number: bytes) -> SharingNode:
+    def _named_by(self, number: bytes) -> SharingNode:
         return self._named.get(number, self._nodes[0])
 
     def _node(self, number: int) -> SharingNode:

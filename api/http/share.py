@@ -240,7 +240,7 @@ async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
 async def _watch(shard: SharedShard, following: Following) -> None:
     """Watch who owns the journal while nothing else does, and announce this node, until cancelled."""
     journal, node, serving = following.journal, shard.node, shard.serving
-    told = 0.0
+    announced_at = 0.0
     may_be_unreachable = journal.shard.number == 1 and is_loopback(serving.address)
     while True:
         # An owner hears of its end from its appends and renewals.
@@ -250,8 +250,8 @@ async def _watch(shard: SharedShard, following: Following) -> None:
             except Unavailable:
                 node.lose_sight()
                 shard.owner_address = ""
-        if monotonic() - told > TELL_S:
-            told = monotonic()
+        if monotonic() - announced_at > TELL_S:
+            announced_at = monotonic()
             # A full database accepts no writes, but still tells who owns the journal.
             with suppress(Unavailable):
                 await _tell(shard, following)

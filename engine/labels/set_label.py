@@ -82,13 +82,13 @@ async def count_label(
     """
     created, before, changes = payment
     account, id_ = created.account, created.id
-    said = labels_in(changes)
-    if _same(said.get(label.source), label):
+    labels = labels_in(changes)
+    if _same(labels.get(label.source), label):
         return None
     if len(changes) >= MAX_LABELS:
         message = f"a payment's labels change at most {MAX_LABELS} times"
         raise Invalid([Violation("label", "too_long", message)])
-    after = replace(before, label=add_label(verdicts(said), label))
+    after = replace(before, label=add_label(verdicts(labels), label))
     observed = await engine.windows.observe(
         Record(account, id_, created.time, arrived, after, before), ()
     )

@@ -114,8 +114,8 @@ class Translation:
 
     def say(self, node: p.Expression) -> SqlValue:
         """Raises `NotExactError`."""
-        said = self._say(node)
-        if _count_nodes(said.value) > _MOST_NODES:
+        translated = self._say(node)
+        if _count_nodes(translated.value) > _MOST_NODES:
             raise NotExactError("an expression that is too long in SQL")
         return translated
 
@@ -349,16 +349,18 @@ class Translation:
         return SqlValue(_by_situation(zones, lambda zone: shown(instant, ZoneInfo(zone))), 23)
 
 
-def _count_nodes(said: exp.Expression) -> int:
+def _count_nodes(expression: exp.Expression) -> int:
     """The nodes of an expression, whose parts keep their counts, also those that are copied."""
-    if _NODES not in said.meta:
-        walk = said.walk(prune=lambda each: _NODES in each.meta)
-        said.meta[_NODES] = sum(each.meta.get(_NODES, 1) for each in walk)
-    found: int = said.meta[_NODES]
+    if _NODES not in expression.meta:
+        walk = expression.walk(prune=lambda each: _NODES in each.meta)
+        expression.meta[_NODES] = sum(each.meta.get(_NODES, 1) for each in walk)
+    found: int = expression.meta[_NODES]
     return found
 
 
-def _by_situation(known: Sequence[Any], said: Callable[[Any], exp.Expression]) -> exp.Expression:
+def _by_situation(
+    known: Sequence[Any], translate: Callable[[Any], exp.Expression]
+) -> exp.Expression:
     """A choice by a row's situation; `known` has the value for each."""
     if all(each == known[0] for each in known):
         return translate(known[0])

@@ -38,6 +38,7 @@ from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.servers import (
     Server,
     bytes_written,
+    children,
     cpu_seconds,
     index_process,
     serving,
@@ -78,10 +79,13 @@ def main() -> None:
             for turn in range(options.turns):
                 first = turn % len(arms)
                 for turns in arms[first:] + arms[:first]:
-                    tell_index(index, signal.SIGCONT if turns is following else signal.SIGSTOP)
+                    if turns is following:
+                        let_on(index, folder)
+                    else:
+                        tell_index(index, signal.SIGSTOP)
                     turns.take(server, index, options.rate, options.seconds)
             lacking = count_lacking(folder)
-            tell_index(index, signal.SIGCONT)
+            let_on(index, folder)
             with busy_loops() as loops:
                 begun = perf_counter()
                 while (left := count_lacking(folder)) and perf_counter() - begun < BUSY_S:
@@ -202,6 +206,19 @@ class Latencies:
 
 def pay(server: Server, rate: int, seconds: float) -> LoadResult:
     return load(server, seconds, connections=CONNECTIONS, pause_ms=pause_for(rate, CONNECTIONS))
+
+
+def let_on(index: int, folder: Path) -> None:
+    """Let a stopped index catch up, by a process that begins anew.
+
+    One that was stopped has brought nothing for that long, so another would take its place, which
+    takes a share of the processors from payments.
+    """
+    for process in children(index):
+        os.kill(process, signal.SIGKILL)
+    os.kill(index, signal.SIGCONT)
+    while count_lacking(folder) and not children(index):
+        sleep(EACH_S)
 
 
 def count_lacking(folder: Path) -> int:

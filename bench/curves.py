@@ -30,8 +30,14 @@ from tollkeeper.api.terminal.traffic import label_items
 from tollkeeper.bench.hard_traffic import hard_traffic
 from tollkeeper.bench.scores import START, cost, day_of_payments, half, read_scorecard
 from tollkeeper.bench.tables import show
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.offline.fit.curves import choose_penalty, estimate_curves
+from tollkeeper.engine.offline.fit.curves import (
+    Amounts,
+    Steps,
+    choose_penalty,
+    estimate_curves,
+)
 from tollkeeper.engine.offline.fit.examples import Examples, examples_in_file
 from tollkeeper.engine.offline.fit.fitting import (
     LEARNED,
@@ -41,8 +47,13 @@ from tollkeeper.engine.offline.fit.fitting import (
     offer_curves,
 )
 from tollkeeper.engine.offline.fit.quality import Quality
+from tollkeeper.engine.offline.fit.steps import CutInput
+from tollkeeper.engine.offline.fit.weighed import curve_inputs
+from tollkeeper.engine.offline.fit.write_curves import write_curves
 from tollkeeper.engine.programs.load import SHIPPED, shipped_program
+from tollkeeper.grammar.checker.curves import MAX_CURVES, MAX_STEPS
 from tollkeeper.grammar.program import Scorecard
+from tollkeeper.grammar.types import Duration
 
 SEEDS = tuple(range(1501, 1513))
 SHIPPED_FILE = SHIPPED / "bot_behaviour.rule"
@@ -131,25 +142,34 @@ def show_families(several: Sequence[LeftOutFamily]) -> None:
 
 
 async def show_cost(fitted: Sequence[FittedScorecard]) -> None:
-    """Print the cost of a score: the shipped scorecard's, and with the curves of each seed."""
+    """Print the cost of a score: with the shipped scorecard, with each seed's curves, and with as many
+    curves of as many steps as a file may have.
+    """
     paid = day_of_payments()
     with TemporaryDirectory() as folder:
         paths = [SHIPPED_FILE]
-        for number, each in enumerate(fitted):
+        for number, text in enumerate((with_most_curves(), *(each.text for each in fitted))):
             paths.append(Path(folder) / f"{number}.rule")
-            paths[-1].write_text(each.text, encoding="utf-8")
+            paths[-1].write_text(text, encoding="utf-8")
         costs = [await cost(paid, read_scorecard(path)) for path in paths]
-    shipped, *curved = (each.score for each in costs)
-    counts = [len(each.curves) for each in fitted]
-    show(
-        f"Processor time of a score, {len(paid):,} payments",
-        ["scorecard", "curves", "µs"],
-        [
-            ["shipped", 0, shipped],
-            ["with curves, middle of the seeds", median(counts), median(curved)],
-            ["with curves, the dearest", max(counts), max(curved)],
-        ],
-    )
+    shipped, most, *curved = (each.score for each in costs)
+    rows: list[list[str | float]] = [["shipped", 0, shipped]]
+    if fitted:
+        counts = [len(each.curves) for each in fitted]
+        rows.append(["fitted, middle of the seeds", median(counts), median(curved)])
+        rows.append(["fitted, the dearest", max(counts), max(curved)])
+    rows.append([f"with the most curves, of {MAX_STEPS} steps", MAX_CURVES, most])
+    show(f"Processor time of a score, {len(paid):,} payments", ["scorecard", "curves", "µs"], rows)
+
+
+def with_most_curves() -> str:
+    curves = []
+    for each in curve_inputs(shipped_program())[-MAX_CURVES:]:
+        unit = HOUR if isinstance(each.expression.type, Duration) else 1
+        bounds = np.arange(1.0, MAX_STEPS) * unit
+        steps = Steps(np.zeros(0, np.int64), len(bounds), (1,))
+        curves.append((CutInput(each, bounds, steps), Amounts(np.arange(MAX_STEPS) / 100, 0.0)))
+    return write_curves(SHIPPED_FILE.read_text(encoding="utf-8"), curves).text
 
 
 def figures(quality: Quality) -> tuple[float, ...]:

@@ -1,56 +1,83 @@
 """What do the console's pages cost, and do payments wait for the people who use them?
 
-    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 10] [--rate 200] [--folder FOLDER]
+    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 8] [--rate 4000] [--folder FOLDER]
 
-A service with payments of 30 days in its journal and index. Each page is read `ROUNDS` times: its
-size, the CPU of the service with the index process, that of the deciding event loop alone, and the
-milliseconds within which 19 of 20 were loaded; then again while payments come at `--rate` a second,
-or as many as the machine can process. Finally payments come alone and while `PEOPLE` read a page
-every few seconds and one follows the live feed, in turns. `--folder` keeps the data for another
-run.
+A service with payments of 30 days in its journal and index, and a rule of three windows. Each page is
+read `ROUNDS` times: its size, the CPU of the service with the index process, that of the deciding event
+loop alone, and the milliseconds within which 19 of 20 were loaded. Then payments come at some rates, up
+to `--rate` a second, and what each process uses of the processors is measured; each page is read again
+while they come at the last. Finally payments come alone, and while a person opens a page every second
+and another follows the live feed, in turns. `--folder` keeps the data for another run.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, pairwise
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
-from time import perf_counter, sleep
+from time import perf_counter
+from typing import Any
 
 import httpx
 
 from tollkeeper.bench import large_index
 from tollkeeper.bench.background import repeating
-from tollkeeper.bench.load import LoadResult, load, pause_for
-from tollkeeper.bench.servers import ACCOUNT, Server, cpu_seconds, new_key, serving, toll
-from tollkeeper.bench.tables import Cell, show
+from tollkeeper.bench.load import LoadResult, load
+from tollkeeper.bench.servers import (
+    ACCOUNT,
+    TICKS,
+    UNBOUNDED,
+    Server,
+    cpu_seconds,
+    index_process,
+    new_key,
+    serving,
+    toll,
+)
+from tollkeeper.bench.tables import Cell, Target, show, show_targets
 from tollkeeper.engine.instants import now
+from tollkeeper.engine.journal import schema
+from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.search.follow import Follower
 
 ROUNDS = 20
 AIM_MS = 300
-RULE = """rule web_checkout "What the stored payments were decided by"
+STORED_RULE = """rule web_checkout "What the stored payments were decided by"
   condition card_list "A likely bot" when score >= 0.9 and amount < 100 then deny
   condition guessing "Small amounts" when score >= 0.8 and amount < 10 then deny
   condition card_again "Smaller amounts" when score >= 0.7 and amount < 5 then deny
+  condition night "A likely bot by night" when score >= 0.4 and hour(timestamp) between 1 and 4 then deny
+"""
+"""It counts nothing, as the stored decisions hold no counts."""
+RULE = """rule web_checkout "What decides the payments that come"
+  let payments_of_device = count(payments by device.fingerprint.id over 1h)
+  let cards = distinct(payments.method.card.fingerprint by user.id over 24h)
+  let spent = sum(payments.amount by user.id, currency over 24h)
+  condition card_list "Many cards" when cards > 3 and left(method.card.last_four, 2) == "00" then deny
+  condition guessing "Small amounts" when payments_of_device > 3 and amount < 10 then deny
+  condition card_again "Much spent" when spent > 1000 and left(method.card.last_four, 2) == "01" then deny
   condition night "A likely bot by night" when score >= 0.4 and hour(timestamp) between 1 and 4 then deny
 """
 SCORECARD = """scorecard bot_behaviour
   baseline 0.02
   signal night adds 1.0 when hour(timestamp) between 1 and 4
 """
-"""As the rule it counts nothing: the stored decisions hold no counts, and a start reads none."""
-PEOPLE = 5
-EACH_S = 5
-"""The interval at which each person reads a page."""
-RATE = 200
-TURNS = 3
+CONNECTIONS = 128
+"""So many that the pause of each is long beside what an answer takes, and the rate is steady."""
+SHARES = 0.25, 0.5, 0.75, 1
+"""The shares of the rate at which the processors' use is measured."""
+EACH_S = 1
+"""The interval at which a person opens a page."""
+TURNS = 4
 KEY = "key"
 """The file with the key, in a folder that is kept."""
 
@@ -58,52 +85,105 @@ KEY = "key"
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--payments", type=float, default=3e5)
-    parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--rate", type=int, default=RATE)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--rate", type=int, default=4000)
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     given = TemporaryDirectory(prefix="toll-pages-") if options.folder is None else None
     with given or nullcontext(options.folder) as name:
         folder = Path(name)
         key = furnish(folder, int(options.payments))
-        with serving(folder, key, "--key-work", "100000", "--account-work", "100000") as server:
-            newest = newest_payment(server)
-            with signed_in(server) as browser:
-                quiet = [page_row(server, browser, page) for page in pages(newest)]
-                with paying(server, options.rate) as paid:
-                    busy = [page_row(server, browser, page)[-1:] for page in pages(newest)]
-            show(
-                f"Pages over {count_payments(server):,} payments (aim: {AIM_MS} ms over 10,000,000)",
-                [
-                    *("page", "KiB", "ms of CPU", "ms of the loop's", "ms, 19 of 20 within"),
-                    f"while {median(each.rate for each in paid):,.0f} payments a second come",
-                ],
-                [[*each, *more] for each, more in zip(quiet, busy, strict=True)],
+        limits = (*UNBOUNDED, "--key-work", "100000", "--account-work", "100000")
+        with serving(folder, key, *limits) as server:
+            measure(server, folder, options.rate, options.seconds)
+
+
+def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
+    stored = count_payments(server)
+    # One that this service decided can be explained.
+    load(server, 1, connections=1, pause_ms=100)
+    newest = newest_payment(server)
+    pause = 0
+    with signed_in(server) as browser:
+        quiet = [page_row(server, browser, page) for page in pages(newest)]
+        carried = []
+        for share in SHARES:
+            pause = steady_pause(server, rate * share)
+            carried.append(carried_row(server, rate * share, pause, seconds))
+        with paying(server, pause) as paid:
+            busy = [page_row(server, browser, page)[-1:] for page in pages(newest)]
+    came = median(each.rate for each in paid)
+    show(
+        f"Pages over {stored:,} payments (aim: {AIM_MS} ms over 10,000,000)",
+        [
+            *("page", "KiB", "ms of CPU", "ms of the loop's", "ms, 19 of 20 within"),
+            f"while {came:,.0f} payments a second come",
+        ],
+        [[*each, *more] for each, more in zip(quiet, busy, strict=True)],
+    )
+    show(
+        "Payments alone, and what each process uses, ms a second",
+        [
+            *("asked for", "a second", "p50 ms", "p99 ms", "deciding loop", "its other threads"),
+            *("index", "wrk", "everything", "index behind, ms"),
+        ],
+        carried,
+    )
+    alone, watched, feeds = in_turns(server, newest, pause, seconds)
+    show(
+        f"A person opens a page every {EACH_S} s, another follows the feed; medians of {TURNS} turns",
+        ["payments", "a second", "p50 ms", "p99 ms"],
+        [
+            ["alone", *medians(alone)],
+            ["while they look", *medians(watched)],
+            [
+                "×",
+                *(more / one for more, one in zip(medians(watched), medians(alone), strict=True)),
+            ],
+        ],
+    )
+    show(
+        "The live feed in these turns",
+        ["", "fewest", "most"],
+        [
+            [name, min(each), max(each)]
+            for name, each in (
+                ("rows", [len(feed.rows) for feed in feeds]),
+                ("payments told of as skipped", [sum(feed.skipped) for feed in feeds]),
+                ("longest without a row, ms", [feed.longest_gap() for feed in feeds]),
+                ("out of order, or missing", [feed.count_faults(folder) for feed in feeds]),
             )
-            show(
-                f"{options.rate:,} payments a second asked for, medians of {TURNS} turns",
-                [
-                    *("", "payments a second", "p50 ms", "p99 ms"),
-                    *("rows of the live feed", "longest without a row, ms"),
-                ],
-                beside_people(server, newest, options.rate, options.seconds),
-            )
+        ],
+    )
+    ratios = [more.p99 / one.p99 for more, one in zip(watched, alone, strict=True)]
+    show_targets(
+        [
+            Target("the slowest page, ms", max(float(row[-1]) for row in quiet), AIM_MS),
+            Target("the same under load", max(float(row[-1]) for row in busy), AIM_MS),
+            Target("p99 of payments while they look ÷ alone", median(ratios), 1.1),
+        ]
+    )
 
 
 def furnish(folder: Path, payments: int) -> str:
-    """Make about so many payments of 30 days, their index, a rule that decided them and a
-    scorecard; return a key.
+    """Make about so many payments of 30 days and their index where there are none, the rule that
+    decided them, the one that decides and a scorecard; return a key.
     """
     key_file = folder / KEY
     if key_file.exists():
         return key_file.read_text()
-    large_index.fill(folder, payments, now())
+    if not (folder / schema.DATABASE_FILE).exists():
+        large_index.fill(folder, payments, now())
     with closing(Follower(folder)) as follower:
         follower.catch_up()
         while follower.keep_totals() or follower.extend_run():
             pass
     key = new_key(folder, "admin")
-    for name, text in (("web_checkout", RULE), ("bot_behaviour", SCORECARD)):
+    for name, text in (
+        ("web_checkout", STORED_RULE),
+        ("web_checkout", RULE),
+        ("bot_behaviour", SCORECARD),
+    ):
         file = folder / f"{name}.rule"
         file.write_text(text)
         toll(folder, "publish", str(file), "--account", ACCOUNT)
@@ -111,9 +191,51 @@ def furnish(folder: Path, payments: int) -> str:
     return key
 
 
-def paying(server: Server, rate: int) -> AbstractContextManager[list[LoadResult]]:
+def steady_pause(server: Server, rate: float) -> int:
+    """Return the pause in ms with which the connections send about `rate` payments a second."""
+    cycle_ms = 1000 * CONNECTIONS / rate
+    tried = load(server, 2, connections=CONNECTIONS, pause_ms=round(cycle_ms))
+    answered_ms = 1000 * CONNECTIONS / tried.rate - round(cycle_ms)
+    return max(1, round(cycle_ms - answered_ms))
+
+
+def paying(server: Server, pause: int) -> AbstractContextManager[list[LoadResult]]:
     """Send payments while the context lasts; yields their measurements."""
-    return repeating(lambda: load(server, EACH_S, pause_ms=pause_for(rate)))
+    return repeating(lambda: load(server, 5, connections=CONNECTIONS, pause_ms=pause))
+
+
+def carried_row(server: Server, rate: float, pause: int, seconds: float) -> list[Cell]:
+    """Return the measurements of payments at a rate, and of who used the processors meanwhile."""
+    used = processor_use(server)
+    with repeating(partial(lag, server), 0.2) as lags:
+        came = load(server, seconds, connections=CONNECTIONS, pause_ms=pause)
+    more = [
+        1000 * (after - before) / came.seconds
+        for after, before in zip(processor_use(server), used, strict=True)
+    ]
+    return [f"{rate:,.0f}", came.rate, came.p50, came.p99, *more, max(lags)]
+
+
+def processor_use(server: Server) -> tuple[float, ...]:
+    """Return the processor seconds of the deciding loop, the service's other threads, the index's
+    processes, `wrk`, and of everything on the machine.
+    """
+    pid = server.process.pid
+    loop, index = loop_seconds(pid), cpu_seconds(index_process(server))
+    wrk = getrusage(RUSAGE_CHILDREN)
+    user, nice, system, _ = map(int, Path("/proc/stat").read_text().split()[1:5])
+    return (
+        *(loop, cpu_seconds(pid) - index - loop, index),
+        *(wrk.ru_utime + wrk.ru_stime, (user + nice + system) / TICKS),
+    )
+
+
+def lag(server: Server) -> int:
+    """Return the index's lag in ms."""
+    headers = {"authorization": f"Bearer {server.key}"}
+    answer = httpx.get(f"{server.url}/v1/payments/count?since=1s", headers=headers, timeout=60)
+    found: int = answer.json()["lag_ms"]
+    return found
 
 
 def pages(newest: str) -> tuple[str, ...]:
@@ -189,63 +311,102 @@ def read(browser: httpx.Client, page: str) -> httpx.Response:
 
 @dataclass
 class Feed:
-    """The time of each row of the live feed (s)."""
+    """What the live feed showed since payments `begun`: the time (s) and the payment of each row, and
+    for each how many had been skipped between the row before and it.
+    """
 
+    begun: float = field(default_factory=perf_counter)
     rows: list[float] = field(default_factory=list)
+    payments: list[str] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    between: int = 0
 
-    def longest_gap(self, begun: float) -> float:
+    def take(self, line: str) -> None:
+        """Take a line of the stream."""
+        if told := re.match(r'data: {"skipped":(\d+)}', line):
+            self.between += int(told[1])
+        elif shown := re.match(r'data: <tr data-id="([^"]+)"', line):
+            self.rows.append(perf_counter())
+            self.payments.append(shown[1])
+            self.skipped.append(self.between)
+            self.between = 0
+
+    def longest_gap(self) -> float:
         """Return the longest time without a row since payments began, in ms."""
-        moments = [begun, *(row for row in self.rows if row > begun)]
+        moments = [self.begun, *(row for row in self.rows if row > self.begun)]
         return 1000 * max(later - row for row, later in pairwise(moments))
 
+    def count_faults(self, folder: Path) -> int:
+        """Return how many payments came out of order, or neither came nor were told of as skipped."""
+        with closing(schema.connect_for_reading(folder)) as journal:
+            places = [_place(journal, payment) for payment in self.payments]
+            (stored,) = journal.execute(
+                "SELECT count(*) FROM journal WHERE kind = ? AND place > ? AND place <= ?",
+                (Kind.PAYMENT, places[0], places[-1]),
+            ).fetchone()
+        disordered = sum(later <= place for place, later in pairwise(places))
+        return disordered + abs(stored - (len(places) - 1) - sum(self.skipped[1:]))
 
-def beside_people(server: Server, newest: str, rate: int, seconds: float) -> list[list[Cell]]:
-    alone, watched, counts, gaps = [], [], [], []
-    for _ in range(TURNS):
-        alone.append(load(server, seconds, pause_ms=pause_for(rate)))
+
+def _place(journal: Any, payment: str) -> int:
+    row = journal.execute(
+        "SELECT place FROM journal WHERE account = ? AND id = ? AND kind = ?",
+        (large_index.ACCOUNT, payment, Kind.PAYMENT),
+    ).fetchone()
+    return int(row[0])
+
+
+def in_turns(
+    server: Server, newest: str, pause: int, seconds: float
+) -> tuple[list[LoadResult], list[LoadResult], list[Feed]]:
+    """Return what payments alone and payments beside people took, in turns that change places, and
+    what the live feed showed in each.
+    """
+    alone, watched, feeds = list[LoadResult](), list[LoadResult](), list[Feed]()
+    pay = partial(load, server, seconds, connections=CONNECTIONS, pause_ms=pause)
+
+    def beside_people() -> None:
         with people(server, newest) as feed:
-            begun = perf_counter()
-            watched.append(load(server, seconds, pause_ms=pause_for(rate)))
-            counts.append(len(feed.rows))
-            gaps.append(feed.longest_gap(begun))
-    came, p50, p99 = (
-        [median(getattr(each, of) for each in turns) for turns in (alone, watched)]
-        for of in ("rate", "p50", "p99")
-    )
-    rows, gap = f"{median(counts):,.0f}", f"{median(gaps):,.0f}"
-    looking = f"{PEOPLE} people read, one follows"
-    return [
-        ["alone", f"{came[0]:,.0f}", f"{p50[0]:.1f}", f"{p99[0]:.1f}", "", ""],
-        [looking, f"{came[1]:,.0f}", f"{p50[1]:.1f}", f"{p99[1]:.1f}", rows, gap],
-        ["×", "", f"{p50[1] / p50[0]:.2f}", f"{p99[1] / p99[0]:.2f}", "", ""],
-    ]
+            watched.append(pay())
+        feeds.append(feed)
+
+    for turn in range(TURNS):
+        steps: list[Callable[[], object]] = [lambda: alone.append(pay()), beside_people]
+        for step in steps[:: -1 if turn % 2 else 1]:
+            step()
+    return alone, watched, feeds
+
+
+def medians(taken: Sequence[LoadResult]) -> list[float]:
+    return [median(getattr(each, of) for each in taken) for of in ("rate", "p50", "p99")]
 
 
 @contextmanager
 def people(server: Server, newest: str) -> Iterator[Feed]:
-    """Run people who read pages while the context lasts; yields what the live feed showed them."""
+    """Run a person who opens pages, and one who follows the live feed, while the context lasts; yields
+    what the feed showed.
+    """
     feed, done = Feed(), threading.Event()
 
     def follow() -> None:
         with signed_in(server) as browser, browser.stream("GET", "/payments/live") as stream:
             for line in stream.iter_lines():
-                if line == "event: payment":
-                    feed.rows.append(perf_counter())
+                feed.take(line)
                 if done.is_set():
                     return
 
     def look() -> None:
         with signed_in(server) as browser:
-            for page in cycle(pages(newest)):
+            begun = perf_counter()
+            for number, page in enumerate(cycle(pages(newest)), start=1):
                 read(browser, page)
-                if done.wait(EACH_S):
+                if done.wait(max(0, begun + number * EACH_S - perf_counter())):
                     return
 
-    threads = [threading.Thread(target=follow, daemon=True)]
-    threads += [threading.Thread(target=look) for _ in range(PEOPLE)]
+    threads = [threading.Thread(target=follow, daemon=True), threading.Thread(target=look)]
     for thread in threads:
         thread.start()
-        sleep(EACH_S / len(threads))
+    feed.begun = perf_counter()
     try:
         yield feed
     finally:

@@ -319,24 +319,20 @@ async def _weigh_block(
     )
     query = f'{by}:"{value}" {span}'
 
-    async def count(more: str) -> int:
-        asked = {"q": f"{query} {more}"}
-        found: int = (await here.client.aside("/v1/payments/count", asked))["count"]
-        return found
-
-    newest, day, denied, passed = await asyncio.gather(
+    newest, every, passed = await asyncio.gather(
         here.client.aside("/v1/payments", {"q": query, "limit": "1"}),
-        count(""),
-        count("action:deny"),
-        count("status:succeeded label:none"),
+        here.client.aside("/v1/figures", {"q": query}),
+        here.client.aside("/v1/payments/count", {"q": f"{query} status:succeeded label:none"}),
     )
     if not newest["payments"]:
         return None
     like = newest["payments"][0]["id"]
+    (day_of,) = (each["tally"] for each in every["figures"])
     lists = lists_for_kind(rules, by)
     held_by = await _held_by(here, lists, value)
     rule = next(iter(rules), None)
-    return BlockOffer(mover, like, hour, span, day, denied, passed, lists, held_by, rule)
+    day, denied = day_of["payments"], day_of["actions"]["deny"]
+    return BlockOffer(mover, like, hour, span, day, denied, passed["count"], lists, held_by, rule)
 
 
 async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | None:

@@ -59,9 +59,13 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         return go_to(first_page(here))
     ask = here.client.get
     hour = {"since": text_of(here.now - _HOUR), "until": text_of(here.now)}
-    flow, challenged, firing, usual, alerts, alone, moving, marks = await asyncio.gather(
+    minute = here.now.replace(second=0, microsecond=0)
+    lately = text_of(minute - timedelta(minutes=_LATELY - 1))
+    challenged = {"action": "challenge"}
+    flow, *passing, firing, usual, alerts, alone, moving, marks = await asyncio.gather(
         ask("/v1/figures", {"since": _REACH, "every": "minute"}),
-        ask("/v1/figures", {"since": _REACH, "every": "minute", "action": "challenge"}),
+        ask("/v1/figures", {**challenged, "since": _REACH, "until": lately}),
+        ask("/v1/figures", {**challenged, "since": lately, "until": text_of(here.now)}),
         ask("/v1/figures", {**hour, "by": "condition"}),
         ask("/v1/figures", {"since": "1w", "by": "condition"}),
         ask("/v1/alerts", {"limit": "5"}),
@@ -78,7 +82,7 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         element("h1", words("now.title")),
         alone,
         await _banner(here, moving, firing["figures"]) if shows_movers else Html(""),
-        _tiles(here, flow["figures"], challenged["figures"]),
+        _tiles(here, flow["figures"], [each["figures"] for each in passing]),
         _flow(here, flow["figures"], marks),
         element(
             "div",
@@ -216,16 +220,24 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
     )
 
 
-def _tiles(here: Visit, flow: list[JsonObject], challenged: list[JsonObject]) -> Html:
-    """The last quarter of an hour in shares, beside the hours before."""
+def _tiles(here: Visit, flow: list[JsonObject], passing: list[list[JsonObject]]) -> Html:
+    """The last quarter of an hour in shares, beside the hours before; `passing` are the challenged
+    payments of the hours before and of the quarter.
+    """
+    lately, earlier = flow[-_LATELY:], flow[:-_LATELY]
+    challenged, challenged_lately = passing
     tiles = []
-    for name, spans, count in (
-        ("deny", flow, lambda tally: tally["actions"]["deny"]),
-        ("challenge", flow, lambda tally: tally["actions"]["challenge"]),
-        ("challenge_passed", challenged, lambda tally: tally["statuses"]["succeeded"]),
-        ("unfinished", flow, lambda tally: tally["statuses"]["initiated"]),
+    for name, last, before, count in (
+        ("deny", lately, earlier, lambda tally: tally["actions"]["deny"]),
+        ("challenge", lately, earlier, lambda tally: tally["actions"]["challenge"]),
+        (
+            "challenge_passed",
+            challenged_lately,
+            challenged,
+            lambda tally: tally["statuses"]["succeeded"],
+        ),
+        ("unfinished", lately, earlier, lambda tally: tally["statuses"]["initiated"]),
     ):
-        last, before = spans[-_LATELY:], spans[:-_LATELY]
         begun = any(each["tally"]["payments"] for each in before)
         tiles.append(
             element(
@@ -243,8 +255,7 @@ def _tiles(here: Visit, flow: list[JsonObject], challenged: list[JsonObject]) ->
                 ),
             )
         )
-    last = flow[-_LATELY:]
-    rate = sum(each["tally"]["payments"] for each in last) / max(1, len(last))
+    rate = sum(each["tally"]["payments"] for each in lately) / max(1, len(lately))
     first = element(
         "div",
         element("dt", here.words("now.rate")),

@@ -73,8 +73,9 @@ class WrongDenials:
 async def report(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
-    months, merchants, denied, top, at_work = await asyncio.gather(
-        _months(here), _merchants(here), _denied(here), _top_conditions(here), _at_work(here)
+    months, merchants, denied, wrong, top, at_work = await asyncio.gather(
+        *(_months(here), _merchants(here), _denied(here)),
+        *(_wrong_denials(here), _top_conditions(here), _at_work(here)),
     )
     content = join_html(
         element(
@@ -93,7 +94,7 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
         element("h2", words("report.became_known")),
         _months_table(here, months, KNOWN, words("report.became_known")),
         element("p", words("report.note", days=MATURE_DAYS), class_="hints"),
-        *_what_denials_do(here, denied, await _wrong_denials(here, denied)),
+        *_what_denials_do(here, denied, wrong),
         top,
         at_work,
     )
@@ -179,20 +180,26 @@ async def _denied(here: Visit) -> JsonObject | None:
     return found if found["tally"]["payments"] else None
 
 
-async def _wrong_denials(here: Visit, denied: JsonObject | None) -> list[WrongDenials]:
-    """Return what each source knows about wrong denials; sources without any are left out."""
-    if denied is None:
+async def _wrong_denials(here: Visit) -> list[WrongDenials]:
+    """Return what sources other than labels know about wrong denials."""
+    if here.merchants:
         return []
+    asked = [_held_out(here)]
+    if "merchant" not in here.query and here.may("rules:read"):
+        asked.append(_came_back(here))
+    return [*await asyncio.gather(*asked)]
+
+
+def _reviewed(denied: JsonObject) -> WrongDenials:
+    """Return what labels say of the denied payments."""
     labels = denied["tally"]["labels"]
-    sure = labels["legitimate"] + labels["fraud"]
-    known = [WrongDenials("reviewed", sure, labels["legitimate"])]
-    if not here.merchants:
-        held = await here.client.get("/v1/figures/holdout", _wanted(here))
-        people, frauds = (held["false_positives"][name] for name in ("people", "frauds"))
-        known.append(WrongDenials("held_out", people + frauds, people))
-    if not here.merchants and "merchant" not in here.query and here.may("rules:read"):
-        known.append(await _came_back(here))
-    return [each for each in known if each.known]
+    return WrongDenials("reviewed", labels["legitimate"] + labels["fraud"], labels["legitimate"])
+
+
+async def _held_out(here: Visit) -> WrongDenials:
+    held = await here.client.get("/v1/figures/holdout", _wanted(here))
+    people, frauds = (held["false_positives"][name] for name in ("people", "frauds"))
+    return WrongDenials("held_out", people + frauds, people)
 
 
 async def _came_back(here: Visit) -> WrongDenials:
@@ -209,10 +216,12 @@ def _what_denials_do(
     here: Visit, denied: JsonObject | None, wrong: list[WrongDenials]
 ) -> tuple[Html, ...]:
     """Show how many denials are wrong, as a range over the sources, and what the other denials
-    prevented.
+    prevented. Sources that know of none are left out.
     """
     words = here.words
     head = element("h2", words("report.denials"))
+    if denied is not None:
+        wrong = [each for each in (_reviewed(denied), *wrong) if each.known]
     if denied is None or not wrong:
         return head, element("p", words("report.nobody_knows"), class_="empty")
     low, high = min(each.share for each in wrong), max(each.share for each in wrong)

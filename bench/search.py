@@ -28,12 +28,13 @@ from tollkeeper.bench.tables import show
 from tollkeeper.engine.instants import DAY, HOUR, now
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.search.commonest import EVERY_BY
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import count_matches, find
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.index_file import INDEX_FILE
-from tollkeeper.engine.search.movers import EVERY_BY, movers
+from tollkeeper.engine.search.movers import movers
 from tollkeeper.engine.search.performance import performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import find_related

@@ -21,12 +21,13 @@ from tollkeeper.engine.offline.jobs.jobs import JobExceededError
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.search.commonest import EVERY_BY, By
 from tollkeeper.engine.search.field_figures import FieldFigure, account_figures
 from tollkeeper.engine.search.figures import Dimension, Figure
 from tollkeeper.engine.search.filters import Filter, span_violations
 from tollkeeper.engine.search.find import FoundPage
 from tollkeeper.engine.search.holdout import FalsePositives
-from tollkeeper.engine.search.movers import EVERY_BY, By, Mover
+from tollkeeper.engine.search.movers import Mover
 from tollkeeper.engine.search.performance import CameBack, ConditionPerformance
 from tollkeeper.engine.search.questions import (
     FindFalsePositives,

@@ -16,7 +16,7 @@ from tollkeeper.engine.journal.side_file import create_file
 from tollkeeper.engine.journal.tail import Tail
 
 INDEX_FILE = "search.db"
-_VERSION = 8
+_VERSION = 9
 """The version of the tables and their contents: an index of another version is made again."""
 _KEY_BYTES = 32
 _CACHE_KIB = 64 * 1024
@@ -52,6 +52,10 @@ CREATE TABLE totals (
 CREATE TABLE settled (
   account INTEGER NOT NULL, block INTEGER NOT NULL, paid BLOB NOT NULL, hits BLOB NOT NULL,
   PRIMARY KEY (account, block)
+) WITHOUT ROWID;
+CREATE TABLE commonest (
+  account INTEGER NOT NULL, block INTEGER NOT NULL, facet INTEGER NOT NULL,
+  value_list BLOB NOT NULL, counts BLOB NOT NULL, PRIMARY KEY (account, block, facet)
 ) WITHOUT ROWID;
 CREATE TABLE changed (
   account INTEGER NOT NULL, block INTEGER NOT NULL, sequence INTEGER NOT NULL,

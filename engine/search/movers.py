@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import islice
 from math import sqrt
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -20,18 +21,19 @@ from tollkeeper.engine.search.blocks import (
     numbers_from,
     unpack,
 )
+from tollkeeper.engine.search.commonest import (
+    MOST_LOOKED_AT,
+    By,
+    facet_of,
+    stored_commonest,
+)
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
 
-By: TypeAlias = Literal[
-    "bin", "network", "ip", "device", "card", "user", "email", "merchant", "condition", "rule"
-]
-EVERY_BY: tuple[By, ...] = get_args(By)
 WEEKS = 4
 _WEEK = 7 * 24 * HOUR
 _CANDIDATES = 100
-_LOOKED_AT = 1_000
 
 
 class Mover(Struct, frozen=True):
@@ -51,7 +53,7 @@ def movers(
     unusual.
 
     Values are ranked by how many standard deviations of a Poisson count they lie above the usual
-    mean, so that 40 after 2 come before 3 after none. Only the `_LOOKED_AT` values with the most
+    mean, so that 40 after 2 come before 3 after none. Only the `MOST_LOOKED_AT` values with the most
     payments of each block and dimension are considered: a value with few payments can't be very
     unusual.
     """
@@ -59,28 +61,28 @@ def movers(
     weeks = [
         _stretch(index, since - week * _WEEK, until - week * _WEEK) for week in range(1, WEEKS + 1)
     ]
-    found = list[Mover]()
-    for by, value, usual in _ranked(index, dimensions, now, weeks):
-        if len(found) == limit:
-            break
-        facet = Facet[by.upper()]
-        sets = _sets(index, facet, value, now)
-        name = _name(index, facet, value, sets)
-        if name is not None:
-            counting = Tallying(index)
-            for block, members in sets.items():
-                counting.add(block, members)
-            counted = counting.tally()
-            found.append(Mover(by, name, counted.payments, usual, counted))
-    return found
+    named = (
+        (by, value, usual, name)
+        for by, value, usual in _ranked(index, dimensions, now, weeks)
+        if (name := _name(index, facet_of(by), value, now)) is not None
+    )
+    found = list(islice(named, limit))
+    tallies = _tallies(index, [(facet_of(by), value) for by, value, _, _ in found], now)
+    return [
+        Mover(by, name, tally.payments, usual, tally)
+        for (by, _, usual, name), tally in zip(found, tallies, strict=True)
+    ]
 
 
 class _Stretch(NamedTuple):
-    """The payments from sequence number `first` to before `beyond`, and their blocks."""
+    """The payments from sequence number `first` to before `beyond`, their blocks, and which of those
+    have no others.
+    """
 
     first: int
     beyond: int
     blocks: list[int]
+    whole: list[int]
 
     def size_in(self, block: int, stored: bytes) -> int:
         """Count the members of a stored set that lie in the stretch."""
@@ -102,14 +104,23 @@ class _Stretch(NamedTuple):
 
 def _stretch(index: AccountIndex, since: int, until: int) -> _Stretch:
     first, beyond = index.sequence_at(since, 0), min(index.sequence_at(until, 0), index.last + 1)
-    return _Stretch(first, beyond, index.blocks(first, beyond))
+    found = _Stretch(first, beyond, index.blocks(first, beyond), [])
+    for block in found.blocks:
+        payments = index.members(Facet.PAYMENT, 0, block)
+        if found.of(block, payments) == payments:
+            found.whole.append(block)
+    return found
 
 
 def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Counter[int]:
     """Count the stretch's payments by value, for the most common values of each block."""
     counts: Counter[int] = Counter()
     for block in stretch.blocks:
-        for value, stored in index.commonest(facet, block, _LOOKED_AT):
+        kept = stored_commonest(index, facet, block) if block in stretch.whole else None
+        if kept is not None:
+            counts.update(kept)
+            continue
+        for value, stored in index.commonest(facet, block, MOST_LOOKED_AT):
             counts[value] += stretch.size_in(block, stored)
     return +counts
 
@@ -125,7 +136,7 @@ def _ranked(
     counted = [
         (payments, by, value)
         for by in dimensions
-        for value, payments in _most_counted(index, Facet[by.upper()], now).most_common(_CANDIDATES)
+        for value, payments in _most_counted(index, facet_of(by), now).most_common(_CANDIDATES)
     ]
     unread = sorted(
         (payments, -place, by, value) for place, (payments, by, value) in enumerate(counted)
@@ -135,7 +146,7 @@ def _ranked(
     while unread or read:
         while unread and (not read or unread[-1][0] >= -read[0][0]):
             payments, place, by, value = unread.pop()
-            stored = index.stored_in(Facet[by.upper()], value, blocks)
+            stored = index.stored_in(facet_of(by), value, blocks)
             usual = sum(week.size(stored) for week in weeks) / WEEKS
             if payments > usual:
                 surprise = (payments - usual) / sqrt(usual + 1)
@@ -145,16 +156,27 @@ def _ranked(
             yield by, value, -usual_
 
 
-def _sets(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> dict[int, int]:
-    sets = index.members_in(facet, value, stretch.blocks)
-    return {block: stretch.of(block, members) for block, members in sets.items()}
+def _tallies(
+    index: AccountIndex, values: Sequence[tuple[Facet, int]], stretch: _Stretch
+) -> list[Tally]:
+    """Count the stretch's payments of each value, block by block, as each block's sets are read once."""
+    kept = [index.totals_in(facet, value, stretch.whole) for facet, value in values]
+    tallying = [Tallying(index) for _ in values]
+    for block in stretch.blocks:
+        for (facet, value), totals, counting in zip(values, kept, tallying, strict=True):
+            if block in totals:
+                counting.add_counts(totals[block].counts)
+            elif members := stretch.of(block, index.members(facet, value, block)):
+                counting.add(block, members)
+    return [counting.tally() for counting in tallying]
 
 
-def _name(index: AccountIndex, facet: Facet, value: int, sets: dict[int, int]) -> str | None:
-    """Return the value's name: an entity's is read from one of its payments in the journal."""
+def _name(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> str | None:
+    """Return the value's name: an entity's is read from its newest payment in the journal."""
     if facet in NAMED:
         return index.names(facet).get(value) or None
-    for block, members in sets.items():
+    for block in stretch.blocks:
+        members = stretch.of(block, index.members(facet, value, block))
         if members:
             sequence = (block << SHIFT) + members.bit_length() - 1
             known = index.tail.known(sequence, index.last)

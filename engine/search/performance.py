@@ -244,10 +244,11 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int | None:
     """Return the time (µs) of the last hit of all time."""
     stored = index.stored_in(Facet.CONDITION, condition, index.blocks(0, index.last + 1))
-    for block in sorted(stored, reverse=True):
-        members = unpack(stored[block])
-        members &= index.members(Facet.RULE, index.value(Facet.RULE, rule), block)
-        members &= index.members(Facet.VERSION, version, block)
+    of_version = index.stored_in(Facet.VERSION, version, list(stored))
+    for block in sorted(of_version, reverse=True):
+        members = unpack(stored[block]) & unpack(of_version[block])
+        if members:
+            members &= index.members(Facet.RULE, index.value(Facet.RULE, rule), block)
         if members:
             return index.arrived((block << SHIFT) + members.bit_length() - 1)
     return None

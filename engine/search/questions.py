@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from tollkeeper.engine.labels.label import LabelSource, Verdict
+from tollkeeper.engine.search.commonest import By
 from tollkeeper.engine.search.drift import ScoreWeek, score_weeks
 from tollkeeper.engine.search.figures import Dimension, Figure, figures
 from tollkeeper.engine.search.filters import Filter
@@ -20,7 +21,7 @@ from tollkeeper.engine.search.find import (
 )
 from tollkeeper.engine.search.find_labels import LabelPage, find_labels
 from tollkeeper.engine.search.holdout import FalsePositives, false_positives
-from tollkeeper.engine.search.movers import By, Mover, movers
+from tollkeeper.engine.search.movers import Mover, movers
 from tollkeeper.engine.search.performance import ConditionPerformance, performance
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.related import RelatedPayments, find_related

@@ -16,6 +16,7 @@ from itertools import chain
 import msgspec
 
 from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, unpack
+from tollkeeper.engine.search.commonest import keep_commonest
 from tollkeeper.engine.search.figures import count_block, sums_of
 from tollkeeper.engine.search.reading import AccountIndex, Total, Totals
 from tollkeeper.engine.search.settled import keep_settled
@@ -35,7 +36,7 @@ def drop_totals(
 ) -> None:
     """Drop the totals of blocks, given with their accounts, that change at a sequence number."""
     blocks = sorted(changed)
-    for table in ("totals", "settled"):
+    for table in ("totals", "settled", "commonest"):
         index.executemany(f"DELETE FROM {table} WHERE account = ? AND block = ?", blocks)
     index.executemany(
         "INSERT OR REPLACE INTO changed VALUES (?, ?, ?)", [(*of, sequence) for of in blocks]
@@ -61,6 +62,7 @@ def keep_totals(index: AccountIndex, block: int) -> None:
             ],
         )
         keep_settled(index, block)
+        keep_commonest(index, block)
     index.connection.execute("DELETE FROM changed WHERE account = ? AND block = ?", of)
 
 

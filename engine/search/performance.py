@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from itertools import islice
+from functools import reduce
+from itertools import islice, repeat
 from math import sqrt
+from operator import and_
 
 from msgspec import Struct
 
@@ -17,7 +19,6 @@ from tollkeeper.engine.search.blocks import (
     numbers_from,
     sliceable,
     stretch,
-    unpack,
 )
 from tollkeeper.engine.search.came_back import came_back
 from tollkeeper.engine.search.figures import money_of
@@ -25,6 +26,7 @@ from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least
 from tollkeeper.engine.search.outcomes import OUTCOMES
 from tollkeeper.engine.search.reading import AccountIndex, Selection
+from tollkeeper.engine.search.scores import SCORE_BUCKETS
 from tollkeeper.engine.search.settled import Hits, settled_hits
 from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_block
 from tollkeeper.engine.search.tally import Tally, Tallying
@@ -138,6 +140,7 @@ class _Counting:
         self._days = days
         self._mature = mature
         self._deny_from = deny_from
+        self._denying = range(deny_from, SCORE_BUCKETS)
         self._tallying = Tallying(index)
         self._money: Counter[str] = Counter()
         self._immature = self._by_score_too = 0
@@ -168,10 +171,9 @@ class _Counting:
         self.payments += hits.counts[0]
         self._tallying.add_counts(hits.counts)
         names = self._index.names(Facet.CURRENCY)
-        self._money.update({names[currency]: paid for currency, paid in hits.money.items()})
-        self._by_score_too += sum(
-            payments for score, payments in hits.scores.items() if score >= self._deny_from
-        )
+        for currency, paid in hits.money.items():
+            self._money[names[currency]] += paid
+        self._by_score_too += sum(map(hits.scores.get, self._denying, repeat(0)))
         days, base = [*spans_of_block(self._days, block)], block << SHIFT
         is_of_one_day = len(days) == 1 and not base < self._mature < base + SIZE
         if is_of_one_day:
@@ -189,8 +191,9 @@ class _Counting:
     def _hits(self, block: int, hits: Hits) -> int:
         """Return the set of payments that the stored hits count."""
         index = self._index
-        own = index.members(Facet.RULE, hits.rule, block)
-        own &= index.members(Facet.VERSION, hits.version, block)
+        # The sets of rules and versions are asked for by one condition after the other.
+        own = index.facet(Facet.RULE, block).get(hits.rule, 0)
+        own &= index.facet(Facet.VERSION, block).get(hits.version, 0)
         return own & index.members(Facet.CONDITION, hits.condition, block)
 
     def _add_refused(self, block: int, hits: int) -> None:
@@ -243,12 +246,16 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int | None:
     """Return the time (µs) of the last hit of all time."""
-    stored = index.stored_in(Facet.CONDITION, condition, index.blocks(0, index.last + 1))
-    of_version = index.stored_in(Facet.VERSION, version, list(stored))
-    for block in sorted(of_version, reverse=True):
-        members = unpack(stored[block]) & unpack(of_version[block])
-        if members:
-            members &= index.members(Facet.RULE, index.value(Facet.RULE, rule), block)
+    terms = (
+        (Facet.VERSION, version),
+        (Facet.CONDITION, condition),
+        (Facet.RULE, index.value(Facet.RULE, rule)),
+    )
+    blocks = index.blocks(0, index.last + 1)
+    for facet, value in terms:
+        blocks = index.blocks_having(facet, value, blocks)
+    for block in blocks:
+        members = reduce(and_, (index.members(facet, value, block) for facet, value in terms))
         if members:
             return index.arrived((block << SHIFT) + members.bit_length() - 1)
     return None

@@ -91,6 +91,15 @@ class AccountIndex:
         ).fetchone()
         return 0 if row is None else unpack(row[0])
 
+    def blocks_having(self, facet: Facet, value: int, blocks: Sequence[int]) -> list[int]:
+        """Return those of these blocks that have payments with a term, last first."""
+        rows = self.connection.execute(
+            "SELECT block FROM postings WHERE account = ? AND facet = ? AND value = ?"
+            " AND block IN (SELECT value FROM json_each(?)) ORDER BY block DESC",
+            (self.account, facet, value, json.dumps(blocks)),
+        )
+        return [block for (block,) in rows]
+
     def stored_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, bytes]:
         """Return the payments that have a term, in stored form, for each of these blocks that has
         any.

@@ -142,6 +142,7 @@ def questions(
     yield "scores by label", "", lambda: scores(index, read_filter([], end), "label")
     yield "bands of scores, with money", "", lambda: score_bands(index, read_filter([], end), end)
     yield "movers of an hour", "", lambda: movers(index, EVERY_BY, end - HOUR, end, 20)
+    yield "movers of three days", "", lambda: movers(index, EVERY_BY, end - 3 * DAY, end, 20)
     yield (
         "performance of a rule, 30 days",
         "",

@@ -334,16 +334,35 @@ def assert_movers(index: AccountIndex, shop: Shop, payments: list[Plain]) -> Non
     since, until = shop.now - 2 * DAY, shop.now + 1
     asked = index, ("user", "card", "bin", "condition"), since, until
     found = movers(*asked, 50)
+    weeks = [7 * DAY * week for week in range(1, 5)]
     for mover in found:
         own = [each for each in payments if each.has(mover.by, mover.value)]
         recent = [each for each in own if since <= each.arrived < until]
         assert mover.tally == tally_of(recent)
-        weeks = [7 * DAY * week for week in range(1, 5)]
         before = [each for each in own for back in weeks if since <= each.arrived + back < until]
         assert mover.payments > mover.usual == len(before) / 4
+    recent = [each for each in payments if since <= each.arrived < until]
+    for by in ("user", "card"):
+        moving = {each.value for each in found if each.by == by}
+        values = {value for each in recent if (value := entity_of(each, by)) is not None}
+        assert moving <= values
+        # Those who are left out had as many payments in the weeks before.
+        for value in values - moving:
+            own = [each for each in payments if each.has(by, value)]
+            before = [
+                each for each in own for back in weeks if since <= each.arrived + back < until
+            ]
+            assert sum(each.arrived >= since for each in own) <= len(before) / 4
     surprises = [(each.payments - each.usual) / (each.usual + 1) ** 0.5 for each in found]
     assert surprises == sorted(surprises, reverse=True)
     assert movers(*asked, 3) == found[:3]
+
+
+def entity_of(payment: Plain, by: str) -> str | None:
+    """The value by which movers know a payment's card or user."""
+    if by == "card":
+        return payment.card
+    return None if payment.payment.user is None else payment.payment.user.id
 
 
 def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -> None:

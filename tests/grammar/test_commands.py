@@ -151,3 +151,11 @@ def test_what_only_has_the_name_of_a_rule_file_is_passed_by(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "pipe.rule")
     for arguments in (("check", tmp_path / "shop.rule"), ("check", tmp_path), ("fmt", tmp_path)):
         assert run(*arguments)[0] == 0, arguments
+
+
+def test_a_file_without_tests_or_cases_is_named(tmp_path: Path) -> None:
+    for name in ("shop.txt", "payments.jsonl"):
+        (tmp_path / name).write_text("{}\n")
+        code, told = run("test", tmp_path / name)
+        assert code == 2
+        assert "is neither a rule file nor a file of cases" in " ".join(told.split())

@@ -14,6 +14,7 @@ import rich_click as click
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.options import json_option
 from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
+from tollkeeper.engine.offline.paths import is_case, is_rule
 
 
 @click.command(panel="Rule files")
@@ -53,6 +54,9 @@ def test(
     with extra("test"):
         from tollkeeper.api.terminal.testing.run import run_tests
 
+    for path in paths:
+        if not (path.is_dir() or is_rule(path) or is_case(path)):
+            raise click.UsageError(f"`{path}` is neither a rule file nor a file of cases")
     run = run_tests(paths, accept=accept, only=only)
     if as_json_:
         print_json(

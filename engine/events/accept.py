@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.events.submission import Event
+from tollkeeper.engine.events.submission import Event, not_active
 from tollkeeper.engine.journal.contract import Taken
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending
@@ -27,7 +27,7 @@ from tollkeeper.engine.programs.json_values import JsonValue
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import StoredEvent, encode_stored
-from tollkeeper.engine.velocity.contract import Observation, Record, State
+from tollkeeper.engine.velocity.contract import NotWholeError, Observation, Record, State
 
 
 class Arrival(Struct, frozen=True, gc=False):
@@ -61,7 +61,8 @@ async def counted_event(
     """An event, counted and its monitors evaluated, to be kept within the block: until its end
     nothing else changes the payments that it may label. `arrived` in µs since the epoch.
 
-    Raises `Taken` for an id in use, `Invalid` where its label can't be given.
+    Raises `Taken` for an id in use, `Invalid` where its label can't be given or its type is
+    withdrawn meanwhile.
     """
     account = active.account.number
     if await engine.journal.exists(account, Kind.EVENT, event.id):
@@ -98,14 +99,18 @@ async def _count(
     """Count an event without ever suspending, as what comes later may be appended meanwhile.
 
     Where its metrics give the label to a payment that is not in `payments`, nothing is counted and
-    the payment's id returned. Raises `Invalid`.
+    the payment's id returned. Raises `Invalid`, also when the event's type was withdrawn, with its
+    windows, since the event was read.
     """
     account, loaded = active.account.number, event.loaded
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
-    observed = await engine.windows.observe(
-        record, loaded.reading.reads(facts, event.data, active.environment)
-    )
+    try:
+        observed = await engine.windows.observe(
+            record, loaded.reading.reads(facts, event.data, active.environment)
+        )
+    except NotWholeError:
+        raise Invalid([not_active()]) from None
     try:
         given = loaded.label_given(facts, event.data, observed.values, active.environment)
         if given is not None and given.payment not in payments:

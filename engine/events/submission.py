@@ -177,5 +177,10 @@ def _in_force(active: ActivePrograms, name: str, at: int) -> LoadedEventType | V
         return Violation(field, "unknown_event_type", "no event type has this id")
     loaded = choose_event_type(active, name, at)
     if loaded is None:
-        return Violation(field, "inactive_event_type", "this event type is not active")
+        return not_active()
     return loaded
+
+
+def not_active() -> Violation:
+    """The violation of an event whose type is not in force."""
+    return Violation("event.type", "inactive_event_type", "this event type is not active")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,21 @@ async def test_a_metric_may_tell_which_payment_is_labelled(shop: Service) -> Non
     for _ in range(2):
         await tell(shop, "dispute", user="u-1")
     assert await labels(shop, "saturday") == {"import": "fraud"}
+
+
+async def test_an_event_that_waits_while_its_type_is_withdrawn_is_refused(
+    shop: Service,
+) -> None:
+    await publish(shop, "reviewed", REVIEWED)
+    data = {"payment": "p-1", "verdict": "bad"}
+    sent = {"event": {"type": "reviewed", "data": data}}
+    async with asyncio.timeout(60), shop.engine.locks.of("payment", 1, "p-1"):
+        waiting = asyncio.create_task(shop.client.post("/v1/events", json=sent))
+        while "waiters" not in repr(shop.engine.locks.of("payment", 1, "p-1")):
+            await asyncio.sleep(0)
+        answer = await shop.client.delete("/v1/event-types/reviewed/active")
+        assert answer.status_code == 200
+    assert errors(await waiting) == [("event.type", "inactive_event_type")]
 
 
 async def test_an_event_that_would_label_a_payment_too_often_is_refused(

@@ -110,6 +110,21 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
         for share in SHARES:
             pause = steady_pause(server, rate * share)
             carried.append(carried_row(server, rate * share, pause, seconds))
+        show(
+            "Payments alone, and what each process uses, ms a second",
+            [
+                *(
+                    "asked for",
+                    "a second",
+                    "p50 ms",
+                    "p99 ms",
+                    "deciding loop",
+                    "its other threads",
+                ),
+                *("index", "wrk", "everything", "index behind, ms"),
+            ],
+            carried,
+        )
         with paying(server, pause) as paid:
             busy = [page_row(server, browser, page)[-1:] for page in pages(newest)]
     came = median(each.rate for each in paid)
@@ -120,14 +135,6 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
             f"while {came:,.0f} payments a second come",
         ],
         [[*each, *more] for each, more in zip(quiet, busy, strict=True)],
-    )
-    show(
-        "Payments alone, and what each process uses, ms a second",
-        [
-            *("asked for", "a second", "p50 ms", "p99 ms", "deciding loop", "its other threads"),
-            *("index", "wrk", "everything", "index behind, ms"),
-        ],
-        carried,
     )
     alone, watched, feeds = in_turns(server, newest, pause, seconds)
     show(

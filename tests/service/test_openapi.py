@@ -76,7 +76,7 @@ def test_answers_agree_with_the_document_and_what_it_allows_is_refused_for_liste
 def listed_reasons() -> list[tuple[str, str]]:
     """Type, and pattern of the place, of what the page lists as refused though the document allows it."""
     page = (DOCS / "api.md").read_text()
-    table = page[page.index("| refused as | of |") :].partition("\n\n")[0]
+    table = page[page.index("| refused as | in |") :].partition("\n\n")[0]
     return [
         (type_ or diagnostic, place.replace("[", "[[]").replace("…", "*"))
         for type_, diagnostic, place in REASONS.findall(table)

@@ -140,14 +140,14 @@ def header_of(headers: exp.Expression, name: str) -> exp.Expression:
 
 
 def hour_at(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
-    own = own_call("hour", instant.copy(), sql_literal(zone.key))
+    own = own_call("hour", exp.cast(exp.paren(instant.copy()), "BIGINT"), sql_literal(zone.key))
     if not is_short(instant):
         return own
     return own_unless(_is_near(instant), own, hour_of(local_time(instant, zone)))
 
 
 def weekday_at(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
-    own = own_call("weekday", instant.copy(), sql_literal(zone.key))
+    own = own_call("weekday", exp.cast(exp.paren(instant.copy()), "BIGINT"), sql_literal(zone.key))
     if not is_short(instant):
         return own
     return own_unless(_is_near(instant), own, weekday_of(local_time(instant, zone)))

@@ -224,6 +224,8 @@ def test_what_few_would_expect_of_sql() -> None:
         "round(amount / 3, 2) > 1 and device.headers is present",
         'ip_network(device.ip_address, 24) == "10.0.0.0/24"',
         'hour(timestamp) > 3 and weekday(timestamp) == "sunday"',
+        'hour(timestamp + 1h) > 3 and weekday(timestamp - 1d) == "sunday"',
+        'weekday(coalesce(timestamp, timestamp + 1d) + 0s) == "sunday"',
     ):
         program = rule(
             "rule r\n  list strings: string\n  list numbers: number\n  list addresses: ip\n"

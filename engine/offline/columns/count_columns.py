@@ -67,11 +67,11 @@ class BroughtRows:
     guards: str
 
 
-def says_window(program: Rule | Scorecard, history: History, facts: FactRows) -> bool:
+def says_window(history: History, translation: Translation) -> bool:
     """Whether a window's elements and groups can be computed in SQL."""
     try:
-        _brought_keys(history, translation_of(program, facts))
-        _brought_element(history, translation_of(program, facts))
+        _brought_keys(history, translation)
+        _brought_element(history, translation)
     except (NotExactError, RecursionError):
         return False
     return (

@@ -46,6 +46,7 @@ from tollkeeper.engine.offline.columns.happened import make_happened, read_happe
 from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.slices import SequenceSlices
 from tollkeeper.engine.offline.columns.sql import NotExactError
+from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.progress import Progress
@@ -144,27 +145,26 @@ class WindowsPart:
 def split_windows(
     asked: WindowsAsked, exported: ExportedHistory, folder: Path, most: int
 ) -> Iterator[WindowsPart]:
-    """Group the windows by keys, and divide each group into at most `most` parts."""
-    for windows in group_windows(asked):
-        plan = plan_of(windows)
-        make_happened(exported.tables, plan, start_of(windows, plan))
-        key = key_of(windows, exported) if most > 1 else None
-        spans = [CountedSpan(0, LAST_NUMBER, start_of(windows, plan))]
-        if most > 1 and (key is None or _has_hot_key(key, most, exported.tables)):
-            found = spans_at(windows, exported.tables, _cuts(windows, exported.tables, most))
-            key, spans = (None, found) if len(found) > 1 else (key, spans)
-        for number in range(most if key else len(spans)):
-            file = folder / f"{windows.indexes[0]}-{number}.parquet"
-            span = spans[0 if key else number]
-            yield WindowsPart(windows, key, number, most, span, file)
+    """Divide windows of the same keys, as `group_windows` groups them, into at most `most` parts."""
+    plan, tables = plan_of(asked), exported.tables
+    facts = make_happened(tables, plan, start_of(asked, plan))
+    key = _key_of(asked, facts, tables) if most > 1 else None
+    spans = [CountedSpan(0, LAST_NUMBER, start_of(asked, plan))]
+    if most > 1 and (key is None or _has_hot_key(key, most, tables)):
+        found = spans_at(asked, plan, tables, _cuts(asked, plan, tables, most))
+        key, spans = (None, found) if len(found) > 1 else (key, spans)
+    for number in range(most if key else len(spans)):
+        file = folder / f"{asked.indexes[0]}-{number}.parquet"
+        yield WindowsPart(asked, key, number, most, spans[0 if key else number], file)
 
 
-def spans_at(asked: WindowsAsked, tables: Any, cuts: Sequence[int]) -> list[CountedSpan]:
+def spans_at(
+    asked: WindowsAsked, plan: ReplayPlan, tables: Any, cuts: Sequence[int]
+) -> list[CountedSpan]:
     """The spans of `happened` between ascending sequence numbers, from the beginning to the end.
 
     A single span if a window has no end, as it reaches everything before it.
     """
-    plan = plan_of(asked)
     if plan.reach is None:
         cuts = ()
     begins = [start_of(asked, plan)]
@@ -191,12 +191,12 @@ def _has_hot_key(key: str, most: int, tables: Any) -> bool:
     return bool(is_hot)
 
 
-def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
+def _cuts(asked: WindowsAsked, plan: ReplayPlan, tables: Any, most: int) -> Sequence[int]:
     """Sequence numbers that divide the payments into at most `most` spans. A span should last twice
     as long as windows reach, so that about a third of what it counts is also counted for another
     span.
     """
-    reach = plan_of(asked).reach
+    reach = plan.reach
     query = f"SELECT max(came) - min(came) FROM happened WHERE {_READS.format(since=asked.since)}"
     ((lasted,),) = tables.execute(query).fetchall()
     spans = 1 if not lasted or reach is None else min(most, lasted // max(2 * reach, 1))
@@ -212,20 +212,24 @@ def _cuts(asked: WindowsAsked, tables: Any, most: int) -> Sequence[int]:
 
 def group_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
     """Group the windows by their keys, and by whether they can be counted from columns."""
-    digests = Digests(asked.program.lets)
+    digests, translation = Digests(asked.program.lets), _translation_of(asked)
     groups: defaultdict[tuple[str | bool, ...], list[int]] = defaultdict(list)
     for index in asked.indexes:
-        is_countable = _can_count(replace(asked, indexes=(index,)))
-        keys = asked.program.histories[index].keys
-        groups[is_countable, *map(digests.of, keys)].append(index)
+        history = asked.program.histories[index]
+        is_countable = says_window(history, translation)
+        groups[is_countable, *map(digests.of, history.keys)].append(index)
     for indexes in groups.values():
         yield replace(asked, indexes=tuple(indexes))
 
 
 def _can_count(asked: WindowsAsked) -> bool:
     """Whether the windows, all of the same keys, can be counted from columns."""
-    facts = FactRows(fields_by_access(), "told")
-    return all(says_window(asked.program, each, facts) for each in histories_of(asked))
+    translation = _translation_of(asked)
+    return all(says_window(each, translation) for each in histories_of(asked))
+
+
+def _translation_of(asked: WindowsAsked) -> Translation:
+    return translation_of(asked.program, FactRows(fields_by_access(), "told"))
 
 
 def join_parts(parts: Iterable[WindowsPart], tables: Any) -> Mapping[int, str]:
@@ -251,23 +255,22 @@ def open_history(asked: WindowsAsked, begin: int) -> AbstractContextManager[Expo
     return open_export(asked.target, asked.account, begin - TIME_TO_ARRIVAL)
 
 
-def key_of(asked: WindowsAsked, exported: ExportedHistory) -> str | None:
+def _key_of(asked: WindowsAsked, facts: FactRows, tables: Any) -> str | None:
     """SQL for a number computed from those of the windows' keys that SQL can compute for rows of
-    `happened`; None without any.
+    `happened`, which has the `facts`; None without any.
 
     Payments with equal keys have the same number.
     """
-    keys, plan = asked.program.histories[asked.indexes[0]].keys, plan_of(asked)
-    facts = make_happened(exported.tables, plan, start_of(asked, plan))
+    translation = translation_of(asked.program, facts)
     said = []
-    for key in keys:
-        translation = translation_of(asked.program, facts)
+    for key in asked.program.histories[asked.indexes[0]].keys:
+        translation.guards.clear()
         try:
-            text = sql_of(exported.tables, translation.test(key))
+            text = sql_of(tables, translation.test(key))
         except (NotExactError, RecursionError):
             continue
-        query = f"SELECT {guarded(exported.tables, translation.guards)} FROM happened AS seen"
-        if exported.tables.execute(query).fetchall() == [(True,)]:
+        query = f"SELECT {guarded(tables, translation.guards)} FROM happened AS seen"
+        if tables.execute(query).fetchall() == [(True,)]:
             said.append(text)
     return f"hash({', '.join(said)})" if said else None
 
@@ -299,16 +302,15 @@ def _count_parts(parts: Sequence[WindowsPart]) -> Iterator[None]:
             # The other processors are for the other parts.
             exported.tables.execute("SET threads = 1")
         for part in parts:
-            count_part(part, exported)
+            count_part(part, plan_of(part.asked), exported)
             yield
 
 
-def count_part(part: WindowsPart, exported: ExportedHistory) -> None:
-    """Count the windows of a part and write its file."""
-    asked, plan = part.asked, plan_of(part.asked)
+def count_part(part: WindowsPart, plan: ReplayPlan, exported: ExportedHistory) -> None:
+    """Count the windows of a part, by their plan, and write its file."""
     facts = make_happened(exported.tables, plan, part.span.begin)
     rows = part_rows(part, plan, exported.tables)
-    with closing(TableWriter(part.file, values_schema(asked))) as file:
+    with closing(TableWriter(part.file, values_schema(part.asked))) as file:
         for arrays in count_rows(part, plan, exported, facts, rows):
             file.put(arrays)
 

@@ -146,9 +146,13 @@ def of_export(
         facts = make_concerned(asked)
         lacking = lacking_windows(asked)
         windows = WindowsAsked(target, "shop", program, lacking, 0, LATE)
-        parts = list(split_windows(windows, exported, Path(folder), 2))
+        parts = [
+            part
+            for group in group_windows(windows)
+            for part in split_windows(group, exported, Path(folder), 2)
+        ]
         for part in parts:
-            count_part(part, exported)
+            count_part(part, plan_of(part.asked), exported)
         make_seen(asked, join_parts(parts, exported.tables))
         if isinstance(program, Scorecard):
             score_rows(asked, facts)
@@ -355,7 +359,7 @@ def test_a_history_cut_in_time_is_counted_as_a_whole(
                 make_happened(tables, plan, start_of(windows, plan))
                 found = []
                 for places in ([], sorted({*cuts})):
-                    spans = spans_at(windows, tables, places)
+                    spans = spans_at(windows, plan, tables, places)
                     assert len(spans) == len(places) + 1
                     parts = [
                         WindowsPart(
@@ -364,7 +368,7 @@ def test_a_history_cut_in_time_is_counted_as_a_whole(
                         for at, span in enumerate(spans)
                     ]
                     for part in parts:
-                        count_part(part, exported)
+                        count_part(part, plan, exported)
                         make_happened(tables, plan, start_of(windows, plan))
                     with as_opened(tables):
                         (table,) = {*join_parts(parts, tables).values()}

@@ -54,7 +54,6 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_finish() -> None:
     """Collections of garbage look at what the tests make, not again at all that was collected."""
-    gc.collect()
     gc.freeze()
 
 

@@ -6,13 +6,15 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.service.forked_toll import forked_toll
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 RULE = """rule draft
   condition dear when currency == "EUR" and amount > 100 then deny
@@ -46,6 +48,9 @@ def payment(id_: str, **more: Any) -> dict[str, Any]:
 
 
 def serve(folder: Path, script: Callable[[Client], Awaitable[None]], *options: str) -> None:
+    # Every process that collects tests would spend half a second on it.
+    from mcp import Client, StdioServerParameters
+
     async def run(toll: str) -> None:
         started = StdioServerParameters(command=toll, args=["mcp", str(folder), *options])
         async with Client(started) as client:

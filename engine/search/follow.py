@@ -93,6 +93,8 @@ class Follower:
         self._tail = Tail(source)
         self._hashes: Hashes | None = None
         folder = self._folder = folder_of(source)
+        # Before it is opened: one that is put in its place meanwhile is not the file that is written.
+        self._made = index_file.inode_of(folder)
         try:
             self._open(folder)
         except sqlite3.DatabaseError as error:
@@ -100,8 +102,9 @@ class Follower:
                 raise
             # The index is damaged. It is derived from the journal, so it is made again.
             index_file.remove_index(folder)
+            self._made = None
             self._open(folder)
-        self._made = index_file.inode_of(folder)
+        self._made = self._made or index_file.inode_of(folder)
 
     def close(self) -> None:
         self._index.close()
@@ -109,7 +112,7 @@ class Follower:
 
     def is_there(self) -> bool:
         """Whether the folder still has the file that is written, and no other in its place."""
-        return index_file.inode_of(self._folder) == self._made
+        return self._made is not None and index_file.inode_of(self._folder) == self._made
 
     def catch_up(self) -> None:
         """Index everything in the journal."""

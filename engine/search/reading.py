@@ -267,8 +267,9 @@ class IndexFile:
     def __init__(self, source: JournalSource) -> None:
         """Raises `sqlite3.Error` if there is no index yet."""
         self._folder = folder_of(source)
-        self._connection = index_file.connect_to_read(self._folder)
+        # Before it is opened: one that is put in its place meanwhile is not the file that is read.
         self._made = index_file.inode_of(self._folder)
+        self._connection = index_file.connect_to_read(self._folder)
         self._tail = Tail(source)
 
     def close(self) -> None:
@@ -277,7 +278,7 @@ class IndexFile:
 
     def is_there(self) -> bool:
         """Whether the folder still has this file, not another in its place."""
-        return index_file.inode_of(self._folder) == self._made
+        return self._made is not None and index_file.inode_of(self._folder) == self._made
 
     @contextmanager
     def of(self, account: int) -> Iterator[AccountIndex]:

@@ -85,6 +85,33 @@ async def test_an_index_that_is_deleted_is_made_again(shop: Shop) -> None:
             await count_until(search, shop, "", number + 1)
 
 
+async def test_an_index_that_is_deleted_while_it_is_opened_is_not_taken_for_the_one_that_is_there(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shop.engine.folder
+    await shop.engine.journal.flush()
+    with closing(Follower(folder)) as follower:
+        assert follower.is_there()
+
+    def deleting(connect: Any) -> Any:
+        def connect_and_delete(folder: Path) -> Any:
+            connection = connect(folder)
+            index_file.remove_index(folder)
+            return connection
+
+        return connect_and_delete
+
+    for opener, connect in ((Follower, "connect_to_write"), (IndexFile, "connect_to_read")):
+        Follower(folder).close()
+        with monkeypatch.context() as patched:
+            patched.setattr(index_file, connect, deleting(getattr(index_file, connect)))
+            opened = opener(folder)
+        with closing(opened):
+            assert not opened.is_there()
+            Follower(folder).close()
+            assert not opened.is_there()
+
+
 async def test_a_killed_process_is_started_again(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,7 +112,7 @@ class Follower:
 
     def is_there(self) -> bool:
         """Whether the folder still has the file that is written, and no other in its place."""
-        return self._made is not None and index_file.inode_of(self._folder) == self._made
+        return index_file.is_in_place(self._folder, self._made)
 
     def catch_up(self) -> None:
         """Index everything in the journal."""

@@ -138,6 +138,13 @@ def inode_of(folder: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def is_in_place(folder: Path, inode: tuple[int, int] | None) -> bool:
+    """Whether the folder still has the file of this inode; False for None, of a file that was gone
+    when it was looked at.
+    """
+    return inode is not None and inode_of(folder) == inode
+
+
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the tables are there, and of this version."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -278,7 +278,7 @@ class IndexFile:
 
     def is_there(self) -> bool:
         """Whether the folder still has this file, not another in its place."""
-        return self._made is not None and index_file.inode_of(self._folder) == self._made
+        return index_file.is_in_place(self._folder, self._made)
 
     @contextmanager
     def of(self, account: int) -> Iterator[AccountIndex]:

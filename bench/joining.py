@@ -1,19 +1,21 @@
-"""How soon does a joining node have its windows: copied from the owner, and built from the journal?
+"""How soon does a joining node own its share, and how soon are all its windows complete?
 
     python -m tollkeeper.bench.joining [PAYMENTS] [--server URL]
 
-The payments of `bench.rebuild` are imported into a PostgreSQL database. The first node builds its
-windows from the journal; the next copies them from the first, and reads what came after. Wall
-seconds until each node could own the journal, and processor seconds until then: of the node's own
-process, and of the one that makes its index, which nothing waits for. Both nodes and the database
-share this machine.
+The payments of `bench.rebuild` stand in a PostgreSQL database of two shards, half of them in each. The
+first node builds its windows from the journal. The next copies them from the first, reads what came
+after, and is handed one shard over: its share. Wall seconds until a node owned its share and until the
+windows of both shards were complete, and processor seconds until then: of the node's own process, and
+of the one that makes its index, which nothing waits for. Both nodes and the database share this
+machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from shutil import copy
@@ -22,53 +24,93 @@ from typing import NamedTuple
 
 import psycopg
 
-from tollkeeper.bench.nodes import in_database, wait_for_whole
+from tollkeeper.bench.nodes import SHARED, count_whole, in_database, owners
 from tollkeeper.bench.postgres import own_database
-from tollkeeper.bench.rebuild import configure, entries, store
-from tollkeeper.bench.servers import Server, children, cpu_seconds, serving, toll
+from tollkeeper.bench.rebuild import RULE, entries
+from tollkeeper.bench.servers import Server, children, cpu_seconds, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.folder_key import KEY_FILE
+from tollkeeper.engine.journal.checksums import checksum
+from tollkeeper.engine.journal.entries import Entry
+from tollkeeper.engine.journal.postgres.connection import connect
+from tollkeeper.engine.journal.postgres.shards import address_of_shard, open_shards
+from tollkeeper.engine.journal.postgres.store import insert_rows
+
+BATCH = 1000
+ELEMENTS = 25
+"""More than the windows' elements of a payment."""
 
 
 class Start(NamedTuple):
-    """Seconds until a node could own the journal: by the clock, of its own process's processor time,
-    and of its index's.
+    """Seconds of a node: until it owned its share and until its windows were complete, by the clock;
+    until then of its own process's processor time, and of its index's.
     """
 
-    clock: float
+    share: float
+    complete: float
     own: float
     index: float
 
 
-def start_seconds(server: Server, url: str, count: int, begun: float) -> Start:
-    """Wait until so many nodes could own the journal."""
-    wait_for_whole(url, count)
-    clock, pid = time.perf_counter() - begun, server.process.pid
+def fill(address: str, coming: Iterator[Entry], payments: int) -> None:
+    """Append the payments, seven of ten with an update, to the journal of the shard's only account."""
+    with closing(connect(address)) as connection:
+        ((account, last),) = connection.execute(
+            "SELECT max(account), max(place) FROM journal"
+        ).fetchall()
+        left = islice(coming, payments * 17 // 10)
+        while batch := list(islice(left, BATCH)):
+            numbered = [
+                each._replace(sequence=number, account=account)
+                for number, each in enumerate(batch, last + 1)
+            ]
+            connection.execute("BEGIN")
+            with connection:
+                insert_rows(connection, [(*each, checksum(each)) for each in numbered])
+            last += len(batch)
+        connection.execute("UPDATE shards SET last_place = ?", (last,))
+        connection.execute("ANALYZE journal")
+
+
+def start_seconds(server: Server, addresses: list[str], nodes: int, begun: float) -> Start:
+    """Wait until each of so many nodes owns its share, and could own every shard."""
+    while len(set(owners(addresses))) < nodes:
+        time.sleep(0.2)
+    share = time.perf_counter() - begun
+    while count_whole(addresses) != [nodes] * len(addresses):
+        time.sleep(0.2)
+    complete, pid = time.perf_counter() - begun, server.process.pid
     index = sum(map(cpu_seconds, children(pid)))
-    return Start(clock, cpu_seconds(pid) - index, index)
+    return Start(share, complete, cpu_seconds(pid) - index, index)
 
 
 def measure(server: str, payments: int) -> list[list[Cell]]:
     with TemporaryDirectory(prefix="toll-joining-") as name, own_database(server) as url:
-        embedded, first, second = (Path(name) / each for each in ("embedded", "0", "1"))
-        asyncio.run(configure(embedded))
-        store(embedded, islice(entries(payments), payments * 17 // 10))
+        first, second = Path(name) / "0", Path(name) / "1"
+        rule = Path(name) / "velocity.rule"
+        rule.write_text(RULE)
+        open_shards(url, len(SHARED))
+        addresses = [address_of_shard(url, number) for number in range(1, len(SHARED) + 1)]
         with in_database(url):
-            toll(first, "import", "--from", str(embedded))
-            key = toll(first, "keys", "create", "--account", "shop").strip()
+            keys = [new_key(first, account=account) for account in SHARED]
+            for account in SHARED:
+                toll(first, "publish", str(rule), "--account", account)
+            for address in addresses:
+                fill(address, entries(payments // len(SHARED)), payments // len(SHARED))
             second.mkdir()
             copy(first / KEY_FILE, second)
+            cap = str(ELEMENTS * payments)
+            caps = ("--windows-cap", cap, "--windows-total-cap", cap)
             begun = time.perf_counter()
-            with serving(first, key) as owner:
-                by_journal = start_seconds(owner, url, 1, begun)
+            with serving(first, keys[0], *caps) as owner:
+                by_journal = start_seconds(owner, addresses, 1, begun)
                 before, begun = cpu_seconds(owner.process.pid), time.perf_counter()
-                with serving(second, key) as joining:
-                    by_owner = start_seconds(joining, url, 2, begun)
+                with serving(second, keys[0], *caps) as joining:
+                    by_owner = start_seconds(joining, addresses, 2, begun)
                     given = cpu_seconds(owner.process.pid) - before
         return [
-            ["from the journal", *by_journal, None],
-            ["from the owner", *by_owner, given],
-            ["×", *(a / b for a, b in zip(by_owner, by_journal, strict=True)), None],
+            ["from the journal, both shards", *by_journal, None],
+            ["from the owner, one of two", *by_owner, given],
         ]
 
 
@@ -80,8 +122,11 @@ def main() -> None:
     with psycopg.connect(given.server, connect_timeout=5):
         rows = measure(given.server, given.payments)
     show(
-        f"{given.payments:,} payments, seven of ten with an update",
-        ["a node's windows", "s by the clock", "CPU s, its own", "its index", "the owner"],
+        f"{given.payments:,} payments in two shards, seven of ten with an update",
+        [
+            *("a node gets its windows", "s until it owns its share", "s until all are complete"),
+            *("CPU s, its own", "its index", "the owner"),
+        ],
         rows,
     )
 

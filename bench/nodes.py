@@ -173,15 +173,28 @@ def until_shared(url: str, count: int) -> None:
     shard.
     """
     addresses = [address_of_shard(url, number) for number in range(1, count + 1)]
-    owners: set[str] = set()
-    while len(owners) < count:
+    while len(set(owners(addresses))) < count:
         time.sleep(0.2)
-        owners = set()
-        for each in addresses:
-            with psycopg.connect(each, autocommit=True) as connection:
-                owners |= {process for (process,) in connection.execute(_OWNER)}
+    while count_whole(addresses) != [count] * count:
+        time.sleep(0.05)
+
+
+def owners(addresses: list[str]) -> list[str]:
+    """Return the process of each shard's owner, without the shards that nobody owns."""
+    found = []
     for each in addresses:
-        wait_for_whole(each, count)
+        with psycopg.connect(each, autocommit=True) as connection:
+            found += [process for (process,) in connection.execute(_OWNER)]
+    return found
+
+
+def count_whole(addresses: list[str]) -> list[int]:
+    """Return for each shard how many nodes could own it at once."""
+    found = []
+    for each in addresses:
+        with psycopg.connect(each, autocommit=True) as connection:
+            found += [count for (count,) in connection.execute(_WHOLE)]
+    return found
 
 
 def longest_wait(paid: Server, ended: Server, how: signal.Signals, random: Random) -> float:
@@ -238,9 +251,8 @@ def cluster(url: str, folder: Path) -> Iterator[list[Server]]:
 
 def wait_for_whole(url: str, count: int) -> None:
     """Wait until so many nodes could own the journal at once."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        while connection.execute(_WHOLE).fetchall() != [(count,)]:
-            time.sleep(0.05)
+    while count_whole([url]) != [count]:
+        time.sleep(0.05)
 
 
 def owner_of(url: str, nodes: list[Server]) -> Server:

@@ -29,7 +29,7 @@ from tollkeeper.api.console.pages.alerts import (
 )
 from tollkeeper.api.console.pages.lists import (
     approval_note,
-    entries_holding,
+    find_held,
     list_address,
     send_entries,
 )
@@ -257,8 +257,10 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
     found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     weighed = [each for each in found if each is not None]
     titles = ("pick", "hour", "usually", "day", "denied", "passed", "list")
-    first = next((each for each in weighed if each.lists and each.held_by is None), None)
-    rows = [_row(here, each, chosen=each is first) for each in weighed]
+    open_ = [each for each in weighed if each.lists and each.held_by is None]
+    # A hurried click must not block a value that mostly paid.
+    harmless = next((each for each in open_ if each.passed <= each.denied), None)
+    rows = [_row(here, each, chosen=each is harmless) for each in weighed]
     shown = join_html(
         card_table(
             [words(f"contain.{title}") for title in titles],
@@ -290,7 +292,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
             method="post",
             action=CONTAIN,
         )
-        if here.may("lists:write") and first is not None
+        if here.may("lists:write") and open_
         else shown,
     )
 
@@ -329,20 +331,11 @@ async def _weigh_block(
     like = newest["payments"][0]["id"]
     (day_of,) = (each["tally"] for each in every["figures"])
     lists = lists_for_kind(rules, by)
-    held_by = await _held_by(here, lists, value)
+    held = await find_held(here, lists, value)
+    held_by = None if held is None else held.list
     rule = next(iter(rules), None)
     day, denied = day_of["payments"], day_of["actions"]["deny"]
     return BlockOffer(mover, like, hour, span, day, denied, passed["count"], lists, held_by, rule)
-
-
-async def _held_by(here: Visit, lists: tuple[str, ...], value: str) -> str | None:
-    """Return the list that already has the value."""
-    if not here.may("lists:read"):
-        return None
-    for name in lists:
-        if (await entries_holding(here, name, value))["entries"]:
-            return name
-    return None
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from litestar import Request, get, post
 from litestar.params import FromPath
@@ -30,6 +30,7 @@ from tollkeeper.api.console.parts import (
     number,
     payments_link,
     proposed_address,
+    read_instant,
     row,
     table,
     text_of,
@@ -115,6 +116,24 @@ async def entries_holding(here: Visit, name: str, value: str) -> JsonObject:
     path = f"/v1/lists/{segment(name)}/entries"
     found: JsonObject = await here.client.aside(path, {"value": value, "limit": "100"})
     return found
+
+
+class Held(NamedTuple):
+    """A list that has a value, and until when; None for good."""
+
+    list: str
+    until: datetime | None
+
+
+async def find_held(here: Visit, lists: Iterable[str], value: str) -> Held | None:
+    """Return the first of the lists that has the value; None for those who may not read lists."""
+    if not here.may("lists:read"):
+        return None
+    for name in lists:
+        for entry in (await entries_holding(here, name, value))["entries"]:
+            end = entry.get("expires_at")
+            return Held(name, None if end is None else read_instant(end))
+    return None
 
 
 async def _list_page(here: Visit, name: str, said: Html, value: str | None = None) -> Response[str]:

@@ -19,6 +19,7 @@ from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import CHART_SCRIPTS, first_page, page
 from tollkeeper.api.console.pages.alerts import alert_address, alert_title, mark_text
+from tollkeeper.api.console.pages.lists import Held, find_held, list_address
 from tollkeeper.api.console.parts import (
     bar,
     card_table,
@@ -37,7 +38,9 @@ from tollkeeper.api.console.parts import (
     since_text,
     table,
     text_of,
+    written,
 )
+from tollkeeper.api.console.rule_lists import lists_for_kind, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -194,9 +197,10 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
     cause = find_cause(movers, [each["tally"] for each in firing])
     if cause is None:
         return notice("calm", here.words("now.calm"))
+    held = await _held_in(here, cause)
     (address,) = await _mover_addresses(here, [cause])
     return notice(
-        "alarm",
+        "alarm" if held is None else "good",
         element(
             "strong",
             here.words(
@@ -208,6 +212,8 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
             ),
         ),
         " ",
+        Html("") if held is None else _contained(here, held),
+        " ",
         Html("")
         if address is None
         else element("a", here.words("now.look"), href=address, class_="button quiet"),
@@ -215,9 +221,31 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
         control_if_allowed(
             here,
             "lists:write",
-            element("a", here.words("now.contain"), href="/console/contain", class_="button"),
+            element(
+                "a",
+                here.words("now.contain" if held is None else "now.others"),
+                href="/console/contain",
+                class_="button" if held is None else "button quiet",
+            ),
         ),
     )
+
+
+async def _held_in(here: Visit, mover: JsonObject) -> Held | None:
+    """Return the list of a live rule that already has the value that stands out."""
+    if not here.may("rules:read"):
+        return None
+    lists = lists_for_kind(await read_live_rules(here), mover["by"])
+    return await find_held(here, lists, mover["value"])
+
+
+def _contained(here: Visit, held: Held) -> Html:
+    """Tell which list already has the value that stands out."""
+    name = element("a", held.list, href=list_address(held.list))
+    if held.until is None:
+        return element("span", here.words("now.held"), " ", name)
+    end = written(here, held.until, "%d %b %H:%M")
+    return element("span", here.words("now.held_until", until=end), " ", name)
 
 
 def _tiles(here: Visit, flow: list[JsonObject], passing: list[list[JsonObject]]) -> Html:

@@ -242,6 +242,65 @@ async def test_what_is_blocked_already_is_not_offered_again(attacked: Shop) -> N
     assert "d-bot-7" not in after
 
 
+async def test_a_value_that_mostly_paid_is_offered_but_not_chosen(attacked: Shop) -> None:
+    box = re.compile(r'value="device:bot-11"(?P<more>[^>]*)>')
+    page = (await attacked.browser.get("/console/contain")).text
+    assert "checked" in box.search(page)["more"]  # type: ignore[index]
+    succeeded = {
+        "id": "t-1",
+        "status": "succeeded",
+        "connector": {"id": "acquirer", "response_code": "00"},
+    }
+    update = {"payment": {"status": "succeeded", "transactions": [succeeded]}}
+    for number in range(12):
+        paid = await attacked.service.client.patch(f"/v1/payments/bot-{number}", json=update)
+        assert paid.status_code == 200, paid.text
+    page = (await attacked.browser.get("/console/contain")).text
+    assert "checked" not in box.search(page)["more"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("lasts", [None, "until a time"])
+async def test_now_tells_of_an_attack_that_is_contained_without_an_alarm(
+    attacked: Shop, lasts: str | None
+) -> None:
+    api, blocked = attacked.service.client, "/v1/lists/blocked/entries"
+    text = GUARD.replace(
+        "  otherwise allow", "  condition dear when amount > 100 then deny\n  otherwise allow"
+    )
+    assert (
+        await api.post("/v1/rules/guard/versions?publish=true", content=text)
+    ).status_code == 201
+    for number in range(60):
+        card = {
+            "network": "visa",
+            "presence": "card_not_present",
+            "bin": f"4{number:07}",
+            "last_four": f"{number:04}",
+        }
+        method = {"type": "credit_card", "card": card}
+        user = {"id": f"u-{number}", "email": f"u{number}@shop.example"}
+        dear = {
+            "device": BOT,
+            "user": user,
+            "merchant": {"id": "m-9"},
+            "analyze": ASKED,
+            "amount": 500,
+        }
+        body = payment(id=f"dear-{number}", method=method, **dear)
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+    loud = (await attacked.browser.get("/console")).text
+    assert 'class="notice alarm"' in loud
+    assert ">Contain</a>" in loud
+    expires = {} if lasts is None else {"expires_at": "2999-01-01T00:00:00Z"}
+    entry = {"value": "d-bot-7", **expires}
+    assert (await api.put(blocked, json={"entries": [entry]})).status_code == 200
+    quiet = (await attacked.browser.get("/console")).text
+    assert 'class="notice alarm"' not in quiet
+    said = "Blocked for good" if lasts is None else "Blocked until 01 Jan 00:00"
+    assert f'{said} by the list <a href="/console/lists/blocked">' in quiet
+    assert "d-bot-7" not in quiet
+
+
 async def test_each_entry_of_a_list_says_how_many_payments_had_it_and_leads_to_them(
     attacked: Shop,
 ) -> None:

@@ -1,9 +1,9 @@
-"""Build SQL from sqlglot's syntax nodes."""
+"""Build SQL as syntax: text reaches it only as parsed templates and as literals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from sqlglot import exp
@@ -16,6 +16,22 @@ _ADDRESS_BYTES = 16
 
 class NotExactError(Exception):
     """SQL can't express this exactly."""
+
+
+def sql(template: str, /, **given: Any) -> exp.Expression:
+    """The syntax of a template, which has `:name` for each given expression or value."""
+    made = _parsed(template).copy()
+    for place in [*made.find_all(exp.Placeholder)]:
+        value = given[place.name]
+        part = value if isinstance(value, exp.Expression) else sql_literal(value)
+        # An expression has one parent: from its second place on it is copied.
+        place.replace(exp.paren(part, copy=part.parent is not None))
+    return made
+
+
+@cache
+def _parsed(template: str) -> exp.Expression:
+    return exp.maybe_parse(template, dialect=DIALECT)
 
 
 def sql_call(function: str, *arguments: exp.Expression) -> exp.Expression:
@@ -34,7 +50,9 @@ def own_unless(
 
     For missing values SQL's own is used, which calls no function.
     """
-    return exp.Case(ifs=[exp.If(this=sql_not(test), true=own)], default=otherwise)
+    return sql(
+        "CASE WHEN NOT :test THEN :own ELSE :otherwise END", test=test, own=own, otherwise=otherwise
+    )
 
 
 def is_short(value: exp.Expression) -> bool:
@@ -59,7 +77,7 @@ def sql_not(value: exp.Expression) -> exp.Expression:
 
 
 def sql_is_there(value: exp.Expression) -> exp.Expression:
-    return sql_not(exp.Is(this=exp.paren(value), expression=exp.null()))
+    return sql("NOT :value IS NULL", value=value)
 
 
 def sql_where(test: exp.Expression, value: exp.Expression) -> exp.Expression:
@@ -67,24 +85,8 @@ def sql_where(test: exp.Expression, value: exp.Expression) -> exp.Expression:
     return exp.Case(ifs=[exp.If(this=test, true=value)])
 
 
-def open_ended(end: exp.Expression, at: exp.Expression) -> exp.Expression:
-    """Whether an end, NULL for no end, is after a place."""
-    is_open = exp.Is(this=end.copy(), expression=exp.null())
-    return sql_join(exp.Or, (is_open, sql_binary(exp.GT, end, at)))
-
-
-def if_all_there(values: Sequence[exp.Expression], function: str) -> exp.Expression:
-    there = sql_join(exp.And, [sql_is_there(value.copy()) for value in values])
-    return sql_where(there, sql_call(function, *values))
-
-
-def or_missing(text: exp.Expression) -> exp.Expression:
-    """The text, missing when it is empty."""
-    return sql_call("nullif", text, exp.Literal.string(""))
-
-
 def is_ascii(text: exp.Expression) -> exp.Expression:
-    return sql_binary(exp.EQ, sql_call("strlen", text.copy()), sql_call("length", text.copy()))
+    return sql("strlen(:text) = length(:text)", text=text)
 
 
 def sql_literal(value: Any) -> exp.Expression:

@@ -8,9 +8,8 @@ from sqlglot import exp
 
 from tollkeeper.engine.offline.columns.sql import (
     SMALL,
-    own_call,
+    sql,
     sql_binary,
-    sql_call,
     sql_is_there,
     sql_literal,
     sql_steps,
@@ -89,9 +88,11 @@ def _quotient(node: p.Arithmetic, left: SqlValue, right: SqlValue) -> SqlValue:
     dividend, divisor = sql_at_scale(left, scales[0], None), sql_at_scale(right, scales[1], None)
     if not is_number(node.left):
         dividend, divisor = SqlValue(sql_double(left, 0)), SqlValue(sql_double(right, 0))
-    quotient = sql_binary(exp.Div, dividend.value, divisor.value)
-    is_defined = sql_binary(exp.NEQ, divisor.value.copy(), exp.Literal.number(0))
-    found = sql_where(is_defined, quotient)
+    found = sql(
+        "CASE WHEN :divisor <> 0 THEN :dividend / :divisor END",
+        dividend=dividend.value,
+        divisor=divisor.value,
+    )
     return SqlValue(found if None not in scales else sql_finite(found))
 
 
@@ -113,7 +114,8 @@ def _duration(operand: SqlValue) -> SqlValue:
 
 
 def rounded_double(operand: SqlValue, decimals: int) -> SqlValue:
-    return SqlValue(own_call("rounded", operand.value, sql_literal(decimals)), LIMIT - 1)
+    rounded = sql("own_rounded(:value, :decimals)", value=operand.value, decimals=decimals)
+    return SqlValue(rounded, LIMIT - 1)
 
 
 def sql_rounded(node: p.Call, operand: SqlValue) -> SqlValue:
@@ -132,15 +134,12 @@ def sql_curve(node: p.Curve, operands: Sequence[SqlValue], scale: int | None) ->
     value, *bounds = (
         each.value for each in sql_at_one_scale((node.value, *node.bounds), operands, scale)
     )
-    amounts = [_double_constant(each) for each in node.amounts]
+    amounts = [sql_literal(nearest_double(each)) for each in node.amounts]
     found = sql_where(sql_is_there(value.copy()), sql_steps(value, bounds, amounts))
     if node.absent is None:
         return SqlValue(found)
-    return SqlValue(sql_call("coalesce", found, _double_constant(node.absent)))
-
-
-def _double_constant(node: p.Constant) -> exp.Expression:
-    return sql_literal(nearest_double(node))
+    absent = nearest_double(node.absent)
+    return SqlValue(sql("coalesce(:found, :absent)", found=found, absent=absent))
 
 
 def nearest_double(node: p.Constant) -> float:

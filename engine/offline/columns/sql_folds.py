@@ -9,10 +9,9 @@ from tollkeeper.engine.offline.columns.sql import (
     SMALL,
     NotExactError,
     own_call,
-    sql_binary,
+    sql,
     sql_call,
     sql_literal,
-    sql_where,
 )
 from tollkeeper.engine.offline.columns.sql_numbers import SqlValue
 from tollkeeper.engine.programs.compile.numbers import scale_of
@@ -46,38 +45,39 @@ def sql_fold(
     expression = value.value
     if _is_double(node.value):
         # 0.0 and -0.0 are one number.
-        expression = sql_binary(exp.Add, expression, sql_literal(0.0))
+        expression = sql(":value + :zero", value=expression, zero=0.0)
     return _of_values(node, node.value, SqlValue(of_each(kept, expression), value.largest))
 
 
 def _fold_booleans(met: exp.Expression, decisive: bool) -> exp.Expression:
     """Whether any value is `decisive`; missing if none is and one is missing."""
-    is_decided = exp.If(
-        this=sql_call("list_contains", met, sql_literal(decisive)), true=sql_literal(decisive)
+    return sql(
+        "CASE WHEN list_contains(:met, :decisive) THEN :decisive"
+        " WHEN list_count(:met) = len(:met) THEN NOT :decisive END",
+        met=met,
+        decisive=decisive,
     )
-    is_whole = sql_binary(exp.EQ, sql_call("list_count", met.copy()), sql_call("len", met.copy()))
-    return exp.Case(ifs=[is_decided, exp.If(this=is_whole, true=sql_literal(not decisive))])
 
 
 def _of_values(node: p.Fold, of: p.Expression, values: SqlValue) -> SqlValue:
     match node.function:
         case "distinct":
             # DuckDB's counts are unsigned.
-            unsigned = sql_call("list_unique", values.value)
-            return SqlValue(exp.cast(unsigned, "BIGINT"), MAX_TRANSACTIONS)
+            unique = sql("CAST(list_unique(:numbers) AS BIGINT)", numbers=values.value)
+            return SqlValue(unique, MAX_TRANSACTIONS)
         case "min" | "max":
             return SqlValue(sql_call(f"list_{node.function}", values.value), values.largest)
         case "sum" if _is_double(of):
             return SqlValue(own_call("total", values.value))
         case "avg" if _is_double(of):
-            count = sql_call("list_count", values.value.copy())
-            mean = sql_binary(exp.Div, own_call("total", values.value), count)
-            is_some = sql_binary(exp.GT, count.copy(), exp.Literal.number(0))
-            return SqlValue(sql_where(is_some, mean))
+            mean = "own_total(:numbers) / list_count(:numbers)"
+            return SqlValue(
+                sql(f"CASE WHEN list_count(:numbers) > 0 THEN {mean} END", numbers=values.value)
+            )
         case _ if values.largest >= SMALL:
             raise NotExactError("large numbers of transactions")
         case "sum":
-            whole = sql_call("coalesce", sql_call("list_sum", values.value), sql_literal(0))
+            whole = sql("coalesce(list_sum(:numbers), :none)", numbers=values.value, none=0)
             return SqlValue(whole, MAX_TRANSACTIONS * values.largest)
         case _:
             integers = exp.cast(values.value, "BIGINT[]")

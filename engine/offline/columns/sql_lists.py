@@ -1,6 +1,8 @@
 """Look-ups in past lists and tables in SQL: texts and numbers by a join, others by our own
 function."""
 
+# ruff: noqa: S608 - only constants of this module are put into the templates
+
 from __future__ import annotations
 
 from sqlglot import exp
@@ -8,34 +10,37 @@ from sqlglot import exp
 from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.offline.columns.sql import (
-    open_ended,
     own_call,
+    sql,
     sql_address,
-    sql_binary,
     sql_call,
     sql_is_there,
     sql_join,
-    sql_literal,
     sql_not,
     sql_where,
 )
-from tollkeeper.engine.offline.columns.sql_functions import LARGEST_NUMBER, number_of_entry
-from tollkeeper.engine.offline.columns.sql_numbers import SqlValue, sql_product
+from tollkeeper.engine.offline.columns.sql_functions import LARGEST_NUMBER
+from tollkeeper.engine.offline.columns.sql_numbers import SqlValue, sql_number, sql_product
 from tollkeeper.engine.programs.compile.functions import LAST_INSTANT
 from tollkeeper.engine.programs.compile.numbers import scale_of
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
 _ADDRESS_BITS = 128
-_ENTRY = ("list", "value", "valid_from", "valid_to", "expires_at")
+_ENTRY_VALUES = {
+    ListSpec("string"): "entry.value",
+    ListSpec("number"): "CAST(CAST(TRY_CAST(entry.value AS DECIMAL(24, 6)) AS DECIMAL(38, 6))"
+    f" * {10**t.METADATA_SCALE} AS HUGEINT)",
+}
+"""An entry's value in SQL, by the list's spec; `TRY_CAST` as the entries may be another list's."""
 
 
 def sql_in_networks(node: p.InNetworks, value: exp.Expression) -> exp.Expression:
     spans = []
     for first, bits in node.networks:
         last = first | (1 << (_ADDRESS_BITS - bits)) - 1
-        low = sql_binary(exp.GTE, value.copy(), sql_address(first))
-        spans.append(sql_join(exp.And, (low, sql_binary(exp.LTE, value.copy(), sql_address(last)))))
+        low, high = sql_address(first), sql_address(last)
+        spans.append(sql(":value >= :low AND :value <= :high", value=value, low=low, high=high))
     found = sql_join(exp.Or, spans)
     return sql_not(found) if node.negated else found
 
@@ -48,32 +53,23 @@ def sql_in_list(
     spec = lists.specs.get(node.list)
     if spec is None:
         found: exp.Expression = exp.false()
-    elif joins and spec in (ListSpec("string"), ListSpec("number")):
-        found = _is_joined(node.list, spec, wanted)
+    elif joins and spec in _ENTRY_VALUES:
+        found = sql(
+            "EXISTS (SELECT 1 FROM lists AS entry WHERE entry.list = :name"
+            f" AND {_ENTRY_VALUES[spec]} = :wanted AND entry.valid_from <= seen.sequence"
+            " AND (entry.valid_to IS NULL OR entry.valid_to > seen.sequence)"
+            " AND (entry.expires_at IS NULL OR epoch_us(entry.expires_at) > seen.arrived))",
+            name=node.list,
+            wanted=wanted,
+        )
     else:
         asked = sql_call(lists.contains(node.list), wanted, *_when())
-        found = sql_call("coalesce", asked, exp.false())
-    result = exp.Not(this=exp.paren(found)) if node.negated else found
-    return sql_where(sql_is_there(value.value.copy()), result)
+        found = sql("coalesce(:asked, FALSE)", asked=asked)
+    return sql_where(sql_is_there(value.value), sql_not(found) if node.negated else found)
 
 
 def _when() -> tuple[exp.Expression, exp.Expression]:
     return exp.column("sequence", "seen"), exp.column("arrived", "seen")
-
-
-def _is_joined(name: str, spec: ListSpec, value: exp.Expression) -> exp.Expression:
-    entry = {name: exp.column(name, "entry") for name in _ENTRY}
-    sequence, arrived = _when()
-    is_text = spec == ListSpec("string")
-    entry_value = entry["value"] if is_text else number_of_entry(entry["value"])
-    holds = (
-        sql_binary(exp.EQ, entry["list"], exp.Literal.string(name)),
-        sql_binary(exp.EQ, entry_value, value),
-        sql_binary(exp.LTE, entry["valid_from"], sequence),
-        open_ended(entry["valid_to"], sequence.copy()),
-        open_ended(sql_call("epoch_us", entry["expires_at"]), arrived),
-    )
-    return exp.Exists(this=exp.select("1").from_("lists AS entry").where(sql_join(exp.And, holds)))
 
 
 def _as_entry(node: p.Expression, operand: SqlValue) -> exp.Expression:
@@ -84,13 +80,12 @@ def _as_entry(node: p.Expression, operand: SqlValue) -> exp.Expression:
     if scale is None:
         return own_call("entry", operand.value)
     if scale <= t.METADATA_SCALE:
-        factor = 10 ** (t.METADATA_SCALE - scale)
-        return sql_product(operand, SqlValue(sql_literal(factor), factor)).value
-    unit = 10 ** (scale - t.METADATA_SCALE)
-    is_whole = sql_binary(
-        exp.EQ, sql_binary(exp.Mod, operand.value.copy(), sql_literal(unit)), exp.Literal.number(0)
+        return sql_product(operand, sql_number(10 ** (t.METADATA_SCALE - scale))).value
+    return sql(
+        "CASE WHEN :value % :unit = 0 THEN :value // :unit END",
+        value=operand.value,
+        unit=10 ** (scale - t.METADATA_SCALE),
     )
-    return sql_where(is_whole, sql_binary(exp.IntDiv, operand.value.copy(), sql_literal(unit)))
 
 
 def sql_table_value(node: p.TableValue, lists: RecordedLists, key: exp.Expression) -> SqlValue:

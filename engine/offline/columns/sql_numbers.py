@@ -11,12 +11,10 @@ from tollkeeper.engine.offline.columns.sql import (
     SMALL,
     NotExactError,
     is_short,
-    own_call,
     own_unless,
+    sql,
     sql_binary,
-    sql_call,
     sql_literal,
-    sql_where,
 )
 from tollkeeper.engine.programs.compile.functions import LIMIT
 
@@ -65,48 +63,48 @@ def sql_divided(operand: SqlValue, divisor: int) -> SqlValue:
     """The quotient of a whole number and a positive integer, rounded half away from zero."""
     doubled = 2 * operand.largest + divisor
     require_small(doubled)
-    size = sql_binary(
-        exp.Add,
-        sql_binary(exp.Mul, exp.Abs(this=_wide(operand, doubled)), sql_literal(2)),
-        sql_literal(divisor),
+    signed = sql(
+        "((abs(:wide) * 2 + :divisor) // :twice) * sign(:value)",
+        wide=_wide(operand, doubled),
+        divisor=divisor,
+        twice=2 * divisor,
+        value=operand.value,
     )
-    whole = sql_binary(exp.IntDiv, size, sql_literal(2 * divisor))
-    signed = sql_binary(exp.Mul, whole, sql_call("sign", operand.value.copy()))
     return SqlValue(signed, doubled // (2 * divisor))
 
 
 def sql_between(operand: SqlValue, low: int, high: int) -> SqlValue:
     """The value, missing when out of range."""
-    within = exp.Between(
-        this=exp.paren(operand.value), low=sql_literal(low), high=sql_literal(high)
+    found = sql(
+        "CASE WHEN :value BETWEEN :low AND :high THEN :value END",
+        value=operand.value,
+        low=low,
+        high=high,
     )
-    found = sql_where(within, operand.value.copy())
     return SqlValue(found, min(operand.largest, max(abs(low), abs(high))))
 
 
 def sql_double(operand: SqlValue, scale: int) -> exp.Expression:
     """The double nearest to a whole number of this scale."""
-    value = exp.cast(exp.paren(operand.value), "DOUBLE")
-    near = sql_binary(exp.Div, value, sql_literal(float(10**scale))) if scale else value
+    value = operand.value
+    near = sql("CAST(:value AS DOUBLE)", value=value)
+    if scale:
+        near = sql(":near / :unit", near=near, unit=float(10**scale))
     if operand.largest <= EXACT_DOUBLE and scale <= _EXACT_POWER:
         return near
-    own = own_call(
-        "double", exp.cast(exp.paren(operand.value.copy()), "HUGEINT"), sql_literal(scale)
-    )
-    if scale > _EXACT_POWER or not is_short(operand.value):
+    own = sql("own_double(CAST(:value AS HUGEINT), :scale)", value=value, scale=scale)
+    if scale > _EXACT_POWER or not is_short(value):
         return own
-    is_exact = exp.Between(
-        this=exp.paren(operand.value.copy()),
-        low=sql_literal(-EXACT_DOUBLE),
-        high=sql_literal(EXACT_DOUBLE),
+    is_exact = sql(
+        ":value BETWEEN :low AND :high", value=value, low=-EXACT_DOUBLE, high=EXACT_DOUBLE
     )
     return own_unless(is_exact, own, near)
 
 
 def sql_finite(value: exp.Expression) -> exp.Expression:
     """The double, missing when it is infinite or NaN."""
-    return sql_where(sql_call("isfinite", value.copy()), value)
+    return sql("CASE WHEN isfinite(:value) THEN :value END", value=value)
 
 
 def _wide(operand: SqlValue, largest: int) -> exp.Expression:
-    return operand.value if largest < SMALL else exp.cast(exp.paren(operand.value), "HUGEINT")
+    return operand.value if largest < SMALL else sql("CAST(:value AS HUGEINT)", value=operand.value)

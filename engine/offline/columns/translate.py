@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -24,8 +25,8 @@ from tollkeeper.engine.offline.columns.sql import (
     DIALECT,
     SMALL,
     NotExactError,
-    if_all_there,
     own_call,
+    sql,
     sql_address,
     sql_binary,
     sql_call,
@@ -227,7 +228,7 @@ class Translation:
                 there: exp.Expression = exp.paren(value)
             case t.Collection():
                 # Sent empty says no more than not sent.
-                there = sql_binary(exp.GT, sql_call("len", value), exp.Literal.number(0))
+                there = sql("len(:value) > 0", value=value)
             case _:
                 there = sql_is_there(value)
         return there if node.state == "present" else sql_not(there)
@@ -273,8 +274,7 @@ class Translation:
             case t.Number(scale=None) | t.Boolean() | t.String() | t.Ip():
                 return SqlValue(column)
             case _:
-                size = exp.Abs(this=column.copy())
-                self.guards.append(sql_binary(exp.LTE, size, sql_literal(EXACT_DOUBLE)))
+                self.guards.append(sql("abs(:column) <= :most", column=column, most=EXACT_DOUBLE))
                 return SqlValue(column, EXACT_DOUBLE)
 
     def _at_one_type(self, nodes: Sequence[p.Expression]) -> list[exp.Expression]:
@@ -290,8 +290,8 @@ class Translation:
         where = None if node.where is None else inner.test(node.where)
         value = None if node.value is None else inner.say(node.value)
         for each in guards:
-            fails = sql_call("list_contains", of_each(elements.copy(), each), exp.false())
-            self.guards.append(sql_not(fails))
+            of_all = of_each(elements.copy(), each)
+            self.guards.append(sql("NOT list_contains(:of_all, FALSE)", of_all=of_all))
         return sql_fold(node, elements, where, value)
 
     def _call(self, node: p.Call) -> SqlValue:
@@ -307,8 +307,7 @@ class Translation:
                 return sql_choice(node, operands, lambda given: sql_call("coalesce", *given))
             case "min" | "max":
                 name = "least" if node.function == "min" else "greatest"
-                # SQL's own functions skip missing values.
-                return sql_choice(node, operands, lambda given: if_all_there(given, name))
+                return sql_choice(node, operands, lambda given: _extreme(name, given))
             case "abs":
                 return SqlValue(exp.Abs(this=values[0]), operands[0].largest)
             case "round":
@@ -345,8 +344,8 @@ class Translation:
         if not zones:
             raise NotExactError("a time zone that isn't known")
         instant = self.test(at)
-        shown = functions.hour_at if node.function == "hour" else functions.weekday_at
-        return SqlValue(_by_situation(zones, lambda zone: shown(instant, ZoneInfo(zone))), 23)
+        shown = partial(functions.clock_at, node.function, instant)
+        return SqlValue(_by_situation(zones, lambda zone: shown(ZoneInfo(zone))), 23)
 
 
 def _count_nodes(expression: exp.Expression) -> int:
@@ -365,10 +364,16 @@ def _by_situation(
     if all(each == known[0] for each in known):
         return translate(known[0])
     arms = [
-        exp.If(this=sql_binary(exp.EQ, exp.column("situation", "seen"), sql_literal(at)), true=each)
-        for at, each in enumerate(map(translate, known))
+        exp.If(this=sql("seen.situation = :number", number=number), true=each)
+        for number, each in enumerate(map(translate, known))
     ]
     return exp.Case(ifs=arms)
+
+
+def _extreme(function: str, values: Sequence[exp.Expression]) -> exp.Expression:
+    """SQL's `least` or `greatest`, which skip missing values, where none is missing."""
+    are_there = sql_join(exp.And, map(sql_is_there, values))
+    return sql_where(are_there, sql_call(function, *(each.copy() for each in values)))
 
 
 def _column_value(node: p.Fact | p.ElementFact, column: exp.Expression) -> SqlValue:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
-from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -24,6 +22,7 @@ from tollkeeper.engine.offline.columns.sql import (
     sql_texts,
 )
 from tollkeeper.engine.offline.columns.sql_numbers import SqlValue
+from tollkeeper.engine.offline.zone_offsets import zone_offsets
 from tollkeeper.engine.programs.compile.functions import WEEKDAYS
 from tollkeeper.engine.registry.changes import AccountSettings
 from tollkeeper.engine.registry.settings import scaled_rates
@@ -33,7 +32,7 @@ LARGEST_NUMBER = 10 ** (12 + t.METADATA_SCALE)
 """The largest absolute value of a number read from text, metadata or a list, as represented."""
 _PLAIN_NUMBER = r"[+-]?[0-9]{1,11}(\.[0-9]{1,6})?"
 _PERHAPS_NUMBER = r" *[+-]?[0-9].*"
-_ZONES_KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
+ZONES_KNOWN = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC))
 """Between these instants, time zones' offsets are looked up."""
 
 
@@ -129,42 +128,18 @@ def clock_at(function: str, instant: exp.Expression, zone: ZoneInfo) -> exp.Expr
     )
     if not is_short(instant):
         return own
-    first, last = map(to_microseconds, _ZONES_KNOWN)
+    first, last = map(to_microseconds, ZONES_KNOWN)
     is_near = sql(":instant BETWEEN :first AND :last", instant=instant, first=first, last=last)
     of_local = hour_of if function == "hour" else weekday_of
     return own_unless(is_near, own, of_local(local_time(instant, zone)))
 
 
 def local_time(instant: exp.Expression, zone: ZoneInfo) -> exp.Expression:
-    """The local time of an instant (µs) between those of `_ZONES_KNOWN`."""
-    bounds, offsets = (list(map(sql_literal, each)) for each in zone_offsets(zone))
+    """The local time of an instant (µs) between those of `ZONES_KNOWN`."""
+    bounds, offsets = (list(map(sql_literal, each)) for each in zone_offsets(zone, *ZONES_KNOWN))
     return sql(
         ":instant + :offset", instant=instant, offset=sql_steps(instant.copy(), bounds, offsets)
     )
-
-
-@lru_cache(maxsize=64)
-def zone_offsets(zone: ZoneInfo) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The instants (µs) at which a zone's offset (µs) changes, and the offsets between them."""
-    first, last = (int(each.timestamp()) for each in _ZONES_KNOWN)
-    bounds, offsets = [], [_offset(zone, first)]
-    for begin, end in pairwise(range(first, last + DAY // 1_000_000, DAY // 1_000_000)):
-        if _offset(zone, end) != offsets[-1]:
-            while end - begin > 1:
-                middle = (begin + end) // 2
-                if _offset(zone, middle) == offsets[-1]:
-                    begin = middle
-                else:
-                    end = middle
-            bounds.append(end * 1_000_000)
-            offsets.append(_offset(zone, end))
-    return tuple(bounds), tuple(offsets)
-
-
-def _offset(zone: ZoneInfo, seconds: int) -> int:
-    there = datetime.fromtimestamp(seconds, zone).utcoffset()
-    assert there is not None
-    return round(there.total_seconds() * 1_000_000)
 
 
 def hour_of(local: exp.Expression) -> exp.Expression:

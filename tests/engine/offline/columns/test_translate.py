@@ -26,10 +26,10 @@ from tollkeeper.engine.offline.columns.own_functions import sql_of
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError
 from tollkeeper.engine.offline.columns.sql_functions import (
+    ZONES_KNOWN,
     hour_of,
     local_time,
     weekday_of,
-    zone_offsets,
 )
 from tollkeeper.engine.offline.columns.window_values import (
     carried_window,
@@ -37,6 +37,7 @@ from tollkeeper.engine.offline.columns.window_values import (
     read_window,
     translation_of,
 )
+from tollkeeper.engine.offline.zone_offsets import zone_offsets
 from tollkeeper.engine.programs.compile.functions import hour, weekday
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.reckoning import carry
@@ -268,7 +269,7 @@ NEAR = st.integers(*(to_microseconds(datetime(year, 1, 2, tzinfo=UTC)) for year 
 def test_clocks_show_in_sql_what_they_show_live(times: list[int], zone: str) -> None:
     """Also beside each change to and from summer time."""
     there = ZoneInfo(zone)
-    changes = zone_offsets(there)[0]
+    changes = zone_offsets(there, *ZONES_KNOWN)[0]
     times = times + [change + shift for change in changes[-3:] for shift in (-1, 0)]
     local = local_time(exp.column("at"), there)
     asked = f"SELECT {hour_of(local).sql(DIALECT)}, {weekday_of(local).sql(DIALECT)}"

@@ -8,6 +8,7 @@ which are opaque to Spark. Each worker needs this package, and the export under 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -16,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
@@ -62,15 +62,6 @@ _MEMORY = "1g"
 _Message = tuple[int, bytes]
 """A message between tasks: the number of the task it is for, and rows as Arrow."""
 _MESSAGE_COLUMNS = "place long, sent binary"
-_Compared = tuple[
-    list[tuple[Cell, AmountTally]],
-    list[tuple[OutcomePair, list[ComparedPayment]]],
-    int,
-    int,
-    int | None,
-    int | None,
-]
-_encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.Decoder(_Compared).decode
 
 
 def compare_on_spark(
@@ -255,17 +246,7 @@ def decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes
         for number, (columns, parts) in enumerate(read.items()):
             _put_table(exported.tables, f"windows_{number}", parts)
             tables |= {_index(column): f"windows_{number}" for column in columns[1:]}
-        found = decide_exported(asked, rows, facts, tables, unwatched)
-    return _encode(
-        (
-            list(found.cells.items()),
-            list(found.examples.items()),
-            found.lost,
-            found.scoreless,
-            found.first,
-            found.last,
-        )
-    )
+        return pickle.dumps(decide_exported(asked, rows, facts, tables, unwatched))
 
 
 def _index(column: str) -> int:
@@ -277,16 +258,16 @@ def _together(sent: Iterable[bytes]) -> Comparison:
     cells: defaultdict[Cell, AmountTally] = defaultdict(AmountTally)
     examples: defaultdict[OutcomePair, list[ComparedPayment]] = defaultdict(list)
     found = Comparison()
-    for of_day in map(_decode, sent):
-        of_cells, of_examples, lost, scoreless, first, last = of_day
-        for cell, tally in of_cells:
+    for each in sent:
+        of_day: Comparison = pickle.loads(each)  # noqa: S301 - from the job's own tasks
+        for cell, tally in of_day.cells.items():
             cells[cell].add(tally)
-        for pair, shown in of_examples:
+        for pair, shown in of_day.examples.items():
             examples[pair] = [*examples[pair], *shown][-SHOWN_EXAMPLES:]
-        found.lost += lost
-        found.scoreless += scoreless
-        found.first = first if found.first is None else found.first
-        found.last = found.last if last is None else last
+        found.lost += of_day.lost
+        found.scoreless += of_day.scoreless
+        found.first = of_day.first if found.first is None else found.first
+        found.last = found.last if of_day.last is None else of_day.last
     found.cells, found.examples = dict(cells), dict(examples)
     return found
 

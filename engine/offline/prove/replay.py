@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tollkeeper.engine.decision import Action
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.prove.witness import Witness
+from tollkeeper.engine.offline.testing.outcomes import agree, first_met
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate, with_lets
 from tollkeeper.engine.programs.decider import Programs, decide
@@ -21,12 +22,6 @@ class ReplayedDecision:
 
     action: Action
     condition: str | None
-
-
-class DisagreementError(Exception):
-    """The interpreter and the compiled function differ: a bug in the engine, shown with the
-    payment.
-    """
 
 
 def decide_witness(
@@ -48,13 +43,8 @@ def decide_witness(
     )
     assert decision.action is not None
     assert decision.rule is not None
-    compiled = ReplayedDecision(decision.action, decision.rule.condition)
-    scope = replay_scope(rule, witness)
-    met = (each.name for each in rule.conditions if evaluate(each.when, scope) is True)
-    meant = next(met, None)
-    if compiled.condition != meant:
-        raise DisagreementError(f"rule `{rule.name}`: {meant} by meaning, {compiled} compiled")
-    return compiled
+    agree(first_met(rule, replay_scope(rule, witness)), decision.rule.condition)
+    return ReplayedDecision(decision.action, decision.rule.condition)
 
 
 def replay_scope(rule: p.Rule, witness: Witness) -> EvaluationScope:

@@ -26,16 +26,14 @@ from tollkeeper.engine.offline.testing.outcomes import (
     UnmetExpectation,
     agree,
     expected_histories,
+    explained_rule,
+    explained_scorecard,
+    first_met,
     given_files,
 )
 from tollkeeper.engine.offline.testing.reasons import rule_reasons, scorecard_reasons
 from tollkeeper.engine.offline.testing.streams import START, StreamError
-from tollkeeper.engine.programs.compile.explain import (
-    Inputs,
-    explain_rule,
-    explain_scorecard,
-    scope_of,
-)
+from tollkeeper.engine.programs.compile.explain import Inputs
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
 from tollkeeper.engine.programs.compile.shown import written_value
@@ -81,17 +79,14 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
         values = read_history(plan, files.history, file.events, facts, reads, environment)
     score = given_score(test.given)
     decision = decide(_only_program(loaded), facts, values, environment, Thresholds(), score=score)
-    inputs = Inputs(facts, values, environment, decision.score)
+    ran = Ran(file, program, Inputs(facts, values, environment, decision.score))
     if isinstance(program, p.Scorecard):
-        agree(_explained_score(file, program, inputs), decision.score)
-        found = [_check_value(file, program, inputs, each) for each in test.expected]
+        agree(explained_scorecard(ran).score, decision.score)
     else:
         assert decision.rule is not None
-        agree(_first_met(program, inputs), decision.rule.condition)
-        came_out = _outcome_of(program, decision)
-        found = [_check(file, program, came_out, inputs, each) for each in test.expected]
-    failures = tuple(each for each in found if each is not None)
-    return UnmetExpectation(failures, Ran(file, program, inputs))
+        agree(first_met(program, ran.scope), decision.rule.condition)
+    found = (_check(ran, decision, each) for each in test.expected)
+    return UnmetExpectation(tuple(each for each in found if each is not None), ran)
 
 
 @lru_cache(maxsize=16)
@@ -127,22 +122,11 @@ def _only_program(loaded: LoadedRule | LoadedScorecard) -> Programs:
     return Programs(loaded, None, recommends=True)
 
 
-def _first_met(rule: p.Rule, inputs: Inputs) -> str | None:
-    scope = scope_of(rule, inputs, full_vocabulary())
-    met = (each.name for each in rule.conditions if evaluate(each.when, scope) is True)
-    return next(met, None)
-
-
-def _explained_score(file: RuleFile, scorecard: p.Scorecard, inputs: Inputs) -> int:
-    return explain_scorecard(scorecard, file.texts, inputs, full_vocabulary()).score
-
-
-def _check(
-    file: RuleFile, rule: p.Rule, came_out: _CameOut, inputs: Inputs, expected: p.Expected
-) -> Failure | None:
+def _check(ran: Ran, decision: Decision, expected: p.Expected) -> Failure | None:
     if not isinstance(expected, p.ExpectAction):
-        return _check_value(file, rule, inputs, expected)
-    wanted = expected.condition
+        return _check_value(ran, expected)
+    assert isinstance(ran.program, p.Rule)
+    came_out, wanted = _outcome_of(ran.program, decision), expected.condition
     if wanted is not None:
         as_expected = came_out.condition == wanted
     elif expected.action == "default":
@@ -151,12 +135,11 @@ def _check(
         as_expected = came_out.action == expected.action
     if as_expected:
         return None
-    explained = explain_rule(rule, file.texts, inputs, full_vocabulary())
     return Failure(
-        file.line(expected.span),
+        ran.file.line(expected.span),
         f"{expected.action} by {wanted}" if wanted else expected.action,
         str(came_out),
-        rule_reasons(explained, wanted),
+        rule_reasons(explained_rule(ran), wanted),
     )
 
 
@@ -189,21 +172,14 @@ def _outcome_of(rule: p.Rule, decision: Decision) -> _CameOut:
     return _CameOut(action, condition, is_default)
 
 
-def _check_value(
-    file: RuleFile, program: Tested, inputs: Inputs, expected: p.Expected
-) -> Failure | None:
+def _check_value(ran: Ran, expected: p.Expected) -> Failure | None:
     assert isinstance(expected, p.ExpectValue)
-    scope = scope_of(program, inputs, full_vocabulary())
-    if evaluate(expected.value, scope) is True:
+    if evaluate(expected.value, ran.scope) is True:
         return None
-    reasons: tuple[str, ...] = ()
-    if isinstance(program, p.Scorecard):
-        reasons = scorecard_reasons(
-            explain_scorecard(program, file.texts, inputs, full_vocabulary())
-        )
+    is_scored = isinstance(ran.program, p.Scorecard)
     return Failure(
-        file.line(expected.span),
-        file.written(expected.value.span),
-        f"score {written_value(inputs.score, SCORE)}",
-        reasons,
+        ran.file.line(expected.span),
+        ran.file.written(expected.value.span),
+        f"score {written_value(ran.inputs.score, SCORE)}",
+        scorecard_reasons(explained_scorecard(ran)) if is_scored else (),
     )

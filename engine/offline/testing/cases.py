@@ -17,7 +17,6 @@ from msgspec import structs
 
 from tollkeeper.engine.decide import analyse
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.paths import CASES, SUFFIX
@@ -30,7 +29,7 @@ from tollkeeper.engine.offline.replay import (
 from tollkeeper.engine.offline.testing.environments import EntryError, empty_contents, with_entries
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import Events, happenings
-from tollkeeper.engine.offline.testing.outcomes import Ran
+from tollkeeper.engine.offline.testing.outcomes import Ran, explained_rule
 from tollkeeper.engine.offline.testing.reasons import INDENT, values_read
 from tollkeeper.engine.offline.testing.streams import (
     START,
@@ -50,7 +49,7 @@ from tollkeeper.engine.programs.active import (
     VersionId,
     choose_programs,
 )
-from tollkeeper.engine.programs.compile.explain import Inputs, RuleExplanation, explain_rule
+from tollkeeper.engine.programs.compile.explain import Inputs
 from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.programs.load import SHIPPED, load_account
 from tollkeeper.engine.registry.changes import (
@@ -160,11 +159,6 @@ def _outcome(decided: CaseDecision) -> Iterator[str]:
             if condition.name == explained.met:
                 values = dict.fromkeys(values_read(condition.when))
                 yield from (f"{INDENT * 2}{line}" for line in values)
-
-
-def explained_rule(ran: Ran) -> RuleExplanation:
-    assert isinstance(ran.program, Rule)
-    return explain_rule(ran.program, ran.file.texts, ran.inputs, full_vocabulary())
 
 
 def _account(files: Iterable[RuleFile]) -> Account:

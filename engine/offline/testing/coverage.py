@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.outcomes import Ran, RanEvent
-from tollkeeper.engine.programs.compile.explain import scope_of
 from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.syntax import Span
@@ -54,11 +52,7 @@ class FileCoverage:
 
 def marks(ran: Ran | RanEvent) -> Iterator[Mark]:
     """The marks that one payment or event leaves."""
-    path, program = ran.file.path, ran.program
-    if isinstance(ran, Ran):
-        scope = scope_of(ran.program, ran.inputs, full_vocabulary())
-    else:
-        scope = ran.scope
+    path, program, scope = ran.file.path, ran.program, ran.scope
     for let in program.lets:
         if let.source is None:
             yield from _operands_seen(path, let.value, scope)

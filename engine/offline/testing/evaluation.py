@@ -13,21 +13,17 @@ from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Analyze
 from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.offline.replay import ReplayedCreation, empty_windows, replay_live
-from tollkeeper.engine.offline.testing.cases import Case, CaseDecision, decide_case, explained_rule
+from tollkeeper.engine.offline.testing.cases import Case, CaseDecision, decide_case
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
 from tollkeeper.engine.offline.testing.history import happenings
-from tollkeeper.engine.offline.testing.outcomes import Ran
+from tollkeeper.engine.offline.testing.outcomes import Ran, explained_rule, explained_scorecard
 from tollkeeper.engine.offline.testing.streams import (
     ListLine,
     StreamError,
     created_of,
     read_stream,
 )
-from tollkeeper.engine.programs.compile.explain import (
-    ExplainedHistory,
-    ScorecardExplanation,
-    explain_scorecard,
-)
+from tollkeeper.engine.programs.compile.explain import ExplainedHistory
 from tollkeeper.engine.programs.loaded import reading_of
 from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.velocity.contract import Observation, Record
@@ -67,7 +63,7 @@ def evaluate_payment(
     records = list(_records_by_id(case, every).values())
     scorecard = rule = None
     if decided.scorecard is not None and score is None:
-        scorecard = _explain_score(decided.scorecard)
+        scorecard = explained_scorecard(decided.scorecard)
         listed = _with_records(decided.scorecard, scorecard.histories, records)
         scorecard = replace(scorecard, histories=listed)
     if decided.rule is not None:
@@ -131,8 +127,3 @@ def _with_records(
         list_without_records(history, read) or list_records(history, read, records)
         for history, read in zip(histories, reads, strict=True)
     )
-
-
-def _explain_score(ran: Ran) -> ScorecardExplanation:
-    assert isinstance(ran.program, Scorecard)
-    return explain_scorecard(ran.program, ran.file.texts, ran.inputs, full_vocabulary())

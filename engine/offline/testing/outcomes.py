@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.offline.testing.files import RuleFile
 from tollkeeper.engine.offline.testing.streams import (
@@ -14,8 +15,15 @@ from tollkeeper.engine.offline.testing.streams import (
     read_payment_line,
     read_stream,
 )
-from tollkeeper.engine.programs.compile.explain import Inputs
-from tollkeeper.engine.programs.compile.interpreter import EvaluationScope
+from tollkeeper.engine.programs.compile.explain import (
+    Inputs,
+    RuleExplanation,
+    ScorecardExplanation,
+    explain_rule,
+    explain_scorecard,
+    scope_of,
+)
+from tollkeeper.engine.programs.compile.interpreter import EvaluationScope, evaluate
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.walk import parts
 
@@ -41,6 +49,11 @@ class Ran:
     file: RuleFile
     program: p.Rule | p.Scorecard
     inputs: Inputs
+
+    @property
+    def scope(self) -> EvaluationScope:
+        """The scope in which the program's expressions have their values."""
+        return scope_of(self.program, self.inputs, full_vocabulary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,22 @@ def expected_histories(test: p.Test) -> Iterator[p.History]:
     for each in test.expected:
         if isinstance(each, p.ExpectValue):
             yield from (part for part in parts(each.value) if isinstance(part, p.History))
+
+
+def explained_rule(ran: Ran) -> RuleExplanation:
+    assert isinstance(ran.program, p.Rule)
+    return explain_rule(ran.program, ran.file.texts, ran.inputs, full_vocabulary())
+
+
+def explained_scorecard(ran: Ran) -> ScorecardExplanation:
+    assert isinstance(ran.program, p.Scorecard)
+    return explain_scorecard(ran.program, ran.file.texts, ran.inputs, full_vocabulary())
+
+
+def first_met(rule: p.Rule, scope: EvaluationScope) -> str | None:
+    """The condition that decides by the interpreter, None if none is met."""
+    met = (each.name for each in rule.conditions if evaluate(each.when, scope) is True)
+    return next(met, None)
 
 
 def agree(meant: object, decided: object) -> None:

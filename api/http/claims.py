@@ -17,8 +17,7 @@ from tollkeeper.api.http.tags import LABELS
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.registry.claims import CLAIM_LASTS
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import FoundPage
-from tollkeeper.engine.search.questions import FindPayments
+from tollkeeper.engine.search.find import FindPayments, FoundPage
 
 _AT_ONCE = 20
 _PAGE = 200

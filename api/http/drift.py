@@ -10,9 +10,8 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
 from tollkeeper.api.http.tags import FIGURES
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.search.drift import MOST_WEEKS, SHIFTED, ScoreWeek
+from tollkeeper.engine.search.drift import MOST_WEEKS, SHIFTED, FindScoreWeeks, ScoreWeek
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.questions import FindScoreWeeks
 
 
 class ScoreWeekView(Struct, frozen=True):

@@ -25,19 +25,12 @@ from tollkeeper.engine.search.commonest import EVERY_BY, By
 from tollkeeper.engine.search.field_figures import FieldFigure, account_figures
 from tollkeeper.engine.search.figures import Dimension, Figure
 from tollkeeper.engine.search.filters import Filter, span_violations
-from tollkeeper.engine.search.find import FoundPage
-from tollkeeper.engine.search.holdout import FalsePositives
-from tollkeeper.engine.search.movers import Mover
+from tollkeeper.engine.search.find import FindPayments, FoundPage
+from tollkeeper.engine.search.holdout import FalsePositives, FindFalsePositives
+from tollkeeper.engine.search.movers import FindMovers, Mover
 from tollkeeper.engine.search.performance import CameBack, ConditionPerformance
-from tollkeeper.engine.search.questions import (
-    FindFalsePositives,
-    FindFigures,
-    FindMovers,
-    FindPayments,
-    FindPerformance,
-    FindScores,
-)
-from tollkeeper.engine.search.scores import ScoreBucket
+from tollkeeper.engine.search.questions import FindFigures, FindPerformance
+from tollkeeper.engine.search.scores import FindScores, ScoreBucket
 from tollkeeper.engine.search.spans import EVERY, MOST, Every, count_spans
 from tollkeeper.engine.search.terms import Facet
 from tollkeeper.grammar.program import Rule

@@ -51,8 +51,7 @@ from tollkeeper.engine.labels.label import (
 from tollkeeper.engine.labels.set_label import MAX_LABELS, labels_of, set_label
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.engine.search.find_labels import LabelPage
-from tollkeeper.engine.search.questions import FindLabels
+from tollkeeper.engine.search.find_labels import FindLabels, LabelPage
 
 _MOST = 1000
 """The most labels in a batch."""

@@ -34,9 +34,14 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import Verdict
 from tollkeeper.engine.search.filters import Filter, names_one_currency
-from tollkeeper.engine.search.find import FoundPage, PaymentInShort, Sort
-from tollkeeper.engine.search.questions import CountPayments, FindPayments, FindRelated
-from tollkeeper.engine.search.related import RelatedPayments
+from tollkeeper.engine.search.find import (
+    CountPayments,
+    FindPayments,
+    FoundPage,
+    PaymentInShort,
+    Sort,
+)
+from tollkeeper.engine.search.related import FindRelated, RelatedPayments
 from tollkeeper.engine.search.tally import Tally
 
 SortBy: TypeAlias = Annotated[

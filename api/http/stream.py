@@ -25,8 +25,7 @@ from tollkeeper.api.http.search import found_view
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import NewPayments
-from tollkeeper.engine.search.questions import FindNew
+from tollkeeper.engine.search.find import FindNew, NewPayments
 
 _EVENT_STREAM: str = "text/event-stream"
 SENT_AT_A_TIME = 100

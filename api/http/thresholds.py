@@ -19,8 +19,8 @@ from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS, MAX_CHARGEBACK
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.questions import FindScoreBands
 from tollkeeper.engine.search.thresholds import (
+    FindScoreBands,
     ScoreBand,
     ThresholdOutcome,
     cheapest,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.reading import AccountIndex
-from tollkeeper.engine.search.thresholds import ScoreBand, score_bands
+from tollkeeper.engine.search.thresholds import FindScoreBands, ScoreBand
 
 WEEK = 7 * 86_400_000_000
 MOST_WEEKS = 53
@@ -40,23 +40,32 @@ class ScoreWeek(Struct, frozen=True):
     frauds: int
 
 
-def score_weeks(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreWeek]:
-    """Return the weeks up to the filter's end, or up to `now` (µs), oldest first; at most
-    `MOST_WEEKS`.
+class FindScoreWeeks(Struct, frozen=True, tag=True):
+    """How the scores of the payments that match a filter shifted from week to week, up to the filter's
+    end, or up to `now` (µs), oldest first; at most `MOST_WEEKS`.
     """
-    until = now if wanted.until is None else min(wanted.until, now)
-    since = until - 8 * WEEK if wanted.since is None else wanted.since
-    count = min(MOST_WEEKS, max(1, -(-(until - since) // WEEK)))
-    starts = [until - number * WEEK for number in range(count + _BEFORE, 0, -1)]
-    bands = [
-        score_bands(index, replace(wanted, since=start, until=start + WEEK), now)
-        for start in starts
-    ]
-    scored = [[_payments(band) for band in each] for each in bands]
-    return [
-        _week(starts[place], bands[place], scored[place], _total(scored[place - _BEFORE : place]))
-        for place in range(_BEFORE, len(starts))
-    ]
+
+    wanted: Filter
+    now: int
+
+    def answer(self, index: AccountIndex) -> list[ScoreWeek]:
+        until = self.now if self.wanted.until is None else min(self.wanted.until, self.now)
+        since = until - 8 * WEEK if self.wanted.since is None else self.wanted.since
+        count = min(MOST_WEEKS, max(1, -(-(until - since) // WEEK)))
+        starts = [until - number * WEEK for number in range(count + _BEFORE, 0, -1)]
+        bands = [
+            FindScoreBands(replace(self.wanted, since=start, until=start + WEEK), self.now).answer(
+                index
+            )
+            for start in starts
+        ]
+        scored = [[_payments(band) for band in each] for each in bands]
+        return [
+            _week(
+                starts[place], bands[place], scored[place], _total(scored[place - _BEFORE : place])
+            )
+            for place in range(_BEFORE, len(starts))
+        ]
 
 
 def population_stability(before: Sequence[int], after: Sequence[int]) -> float | None:

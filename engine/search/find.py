@@ -79,27 +79,32 @@ class FoundPage(Struct, frozen=True):
     last: int
 
 
-def find(
-    index: AccountIndex, wanted: Filter, cursor: int | None, limit: int, sort: Sort = "newest"
-) -> FoundPage:
-    """A page of payments, those that come after the sequence number `cursor` in their order.
-
-    Raises `Invalid` if the order is by amount, and the payment at `cursor` is no longer there.
+class FindPayments(Struct, frozen=True, tag=True):
+    """A page of the payments that match a filter, those that come after the sequence number `cursor`
+    in their order.
     """
-    selection = Selection(index, wanted)
-    payments: list[PaymentInShort] = []
-    in_order = (
-        _dearest_first(index, selection, cursor, limit + 1)
-        if sort == "dearest"
-        else _in_time(selection, cursor, sort)
-    )
-    for sequence in in_order:
-        if len(payments) == limit:
-            return FoundPage(payments, payments[-1].sequence, index.last)
-        payment = find_in_index(index, sequence)
-        if payment is not None:
-            payments.append(payment)
-    return FoundPage(payments, None, index.last)
+
+    wanted: Filter
+    cursor: int | None
+    limit: int
+    sort: Sort = "newest"
+
+    def answer(self, index: AccountIndex) -> FoundPage:
+        """Raises `Invalid` if the order is by amount, and the payment at `cursor` is no longer there."""
+        selection = Selection(index, self.wanted)
+        payments: list[PaymentInShort] = []
+        in_order = (
+            _dearest_first(index, selection, self.cursor, self.limit + 1)
+            if self.sort == "dearest"
+            else _in_time(selection, self.cursor, self.sort)
+        )
+        for sequence in in_order:
+            if len(payments) == self.limit:
+                return FoundPage(payments, payments[-1].sequence, index.last)
+            payment = find_in_index(index, sequence)
+            if payment is not None:
+                payments.append(payment)
+        return FoundPage(payments, None, index.last)
 
 
 def _in_time(selection: Selection, cursor: int | None, sort: Sort) -> Iterator[int]:
@@ -165,28 +170,38 @@ def _amount_at(index: AccountIndex, sequence: int) -> int:
     return sum_of(index.facet(Facet.AMOUNT, block), payment)
 
 
-def find_new(index: AccountIndex, wanted: Filter, after: int | None, limit: int) -> NewPayments:
-    """Return the payments after the sequence number `after`. If it is None, return none, but the
-    position to continue from.
+class FindNew(Struct, frozen=True, tag=True):
+    """The payments that match a filter and came after the sequence number `after`. If it is None, none,
+    but the position to continue from.
     """
-    if after is None:
-        return NewPayments([], 0, index.last)
-    selection = Selection(index, wanted)
-    selection.first = max(selection.first, after + 1)
-    payments: list[PaymentInShort] = []
-    total = 0
-    for block in selection.blocks():
-        members = selection.members(block)
-        total += members.bit_count()
-        newest = islice(descending(block, members), limit - len(payments))
-        payments += filter(None, (find_in_index(index, sequence) for sequence in newest))
-    return NewPayments(payments[::-1], max(total - limit, 0), index.last)
+
+    wanted: Filter
+    after: int | None
+    limit: int
+
+    def answer(self, index: AccountIndex) -> NewPayments:
+        if self.after is None:
+            return NewPayments([], 0, index.last)
+        selection = Selection(index, self.wanted)
+        selection.first = max(selection.first, self.after + 1)
+        payments: list[PaymentInShort] = []
+        total = 0
+        for block in selection.blocks():
+            members = selection.members(block)
+            total += members.bit_count()
+            newest = islice(descending(block, members), self.limit - len(payments))
+            payments += filter(None, (find_in_index(index, sequence) for sequence in newest))
+        return NewPayments(payments[::-1], max(total - self.limit, 0), index.last)
 
 
-def count_matches(index: AccountIndex, wanted: Filter) -> int:
-    """Count the payments that match the filter."""
-    selection = Selection(index, wanted)
-    return sum(_count(selection, block) for block in selection.blocks())
+class CountPayments(Struct, frozen=True, tag=True):
+    """The number of payments that match a filter."""
+
+    wanted: Filter
+
+    def answer(self, index: AccountIndex) -> int:
+        selection = Selection(index, self.wanted)
+        return sum(_count(selection, block) for block in selection.blocks())
 
 
 def _count(selection: Selection, block: int) -> int:

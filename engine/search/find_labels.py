@@ -23,33 +23,36 @@ class LabelPage(Struct, frozen=True):
     cursor: int | None
 
 
-def find_labels(
-    index: AccountIndex,
-    since: int | None,
-    source: LabelSource | None,
-    label: Verdict | None,
-    cursor: int | None,
-    limit: int,
-) -> LabelPage:
-    """Return labels that arrived at `since` (µs) or later, from this source and with this verdict."""
-    rows = index.connection.execute(
-        "SELECT sequence FROM labels INDEXED BY labels_in_order"
-        " WHERE account = ? AND sequence >= ? AND sequence < ?"
-        " AND coalesce(source = ?, TRUE) AND coalesce(label = ?, TRUE)"
-        " ORDER BY sequence DESC LIMIT ?",
-        (
-            index.account,
-            index.sequence_at(since, 0),
-            _LAST if cursor is None else cursor,
-            source,
-            label,
-            limit + 1,
-        ),
-    )
-    sequences = [sequence for (sequence,) in rows]
-    found = []
-    for sequence in sequences[:limit]:
-        entry = index.tail.entry(sequence)
-        if entry is not None:
-            found.append(LabelledPayment(entry.id, entry.arrived, decode_label(entry.body)))
-    return LabelPage(found, sequences[limit - 1] if len(sequences) > limit else None)
+class FindLabels(Struct, frozen=True, tag=True):
+    """A page of labels, newest first: those that arrived at `since` (µs) or later, from this source and
+    with this verdict.
+    """
+
+    since: int | None
+    source: LabelSource | None
+    label: Verdict | None
+    cursor: int | None
+    limit: int
+
+    def answer(self, index: AccountIndex) -> LabelPage:
+        rows = index.connection.execute(
+            "SELECT sequence FROM labels INDEXED BY labels_in_order"
+            " WHERE account = ? AND sequence >= ? AND sequence < ?"
+            " AND coalesce(source = ?, TRUE) AND coalesce(label = ?, TRUE)"
+            " ORDER BY sequence DESC LIMIT ?",
+            (
+                index.account,
+                index.sequence_at(self.since, 0),
+                _LAST if self.cursor is None else self.cursor,
+                self.source,
+                self.label,
+                self.limit + 1,
+            ),
+        )
+        sequences = [sequence for (sequence,) in rows]
+        found = []
+        for sequence in sequences[: self.limit]:
+            entry = index.tail.entry(sequence)
+            if entry is not None:
+                found.append(LabelledPayment(entry.id, entry.arrived, decode_label(entry.body)))
+        return LabelPage(found, sequences[self.limit - 1] if len(sequences) > self.limit else None)

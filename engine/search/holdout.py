@@ -27,19 +27,24 @@ class FalsePositives(Struct, frozen=True):
     high: float | None
 
 
-def false_positives(index: AccountIndex, wanted: Filter, now: int) -> FalsePositives:
-    """Count the held-out payments that match the filter; `now` in µs."""
-    ripe_before = index.sequence_at(now - MATURE, 0)
-    held_out = replace(wanted, terms=(*wanted.terms, ((Facet.HOLDOUT, 1),)))
-    selection = Selection(index, held_out)
-    people = frauds = unripe = 0
-    for block in selection.blocks():
-        members = selection.members(block)
-        if members:
-            sets = split_by_outcome(index, block, members, ripe_before)
-            ours, theirs, waiting = map(int.bit_count, sets)
-            people, frauds, unripe = people + ours, frauds + theirs, unripe + waiting
-    known = people + frauds
-    if not known:
-        return FalsePositives(people, frauds, unripe, None, None, None)
-    return FalsePositives(people, frauds, unripe, people / known, *interval(people, known))
+class FindFalsePositives(Struct, frozen=True, tag=True):
+    """The outcomes of held-out payments that match a filter; `now` in µs."""
+
+    wanted: Filter
+    now: int
+
+    def answer(self, index: AccountIndex) -> FalsePositives:
+        ripe_before = index.sequence_at(self.now - MATURE, 0)
+        held_out = replace(self.wanted, terms=(*self.wanted.terms, ((Facet.HOLDOUT, 1),)))
+        selection = Selection(index, held_out)
+        people = frauds = unripe = 0
+        for block in selection.blocks():
+            members = selection.members(block)
+            if members:
+                sets = split_by_outcome(index, block, members, ripe_before)
+                ours, theirs, waiting = map(int.bit_count, sets)
+                people, frauds, unripe = people + ours, frauds + theirs, unripe + waiting
+        known = people + frauds
+        if not known:
+            return FalsePositives(people, frauds, unripe, None, None, None)
+        return FalsePositives(people, frauds, unripe, people / known, *interval(people, known))

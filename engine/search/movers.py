@@ -46,32 +46,37 @@ class Mover(Struct, frozen=True):
     tally: Tally
 
 
-def movers(
-    index: AccountIndex, dimensions: tuple[By, ...], since: int, until: int, limit: int
-) -> list[Mover]:
-    """Return the values whose number of payments from `since` to before `until` (µs) is the most
-    unusual.
+class FindMovers(Struct, frozen=True, tag=True):
+    """The values whose number of payments from `since` to before `until` (µs) is the most unusual.
 
     Values are ranked by how many standard deviations of a Poisson count they lie above the usual
     mean, so that 40 after 2 come before 3 after none. Only the `MOST_LOOKED_AT` values with the most
     payments of each block and dimension are considered: a value with few payments can't be very
     unusual.
     """
-    now = _stretch(index, since, until)
-    weeks = [
-        _stretch(index, since - week * _WEEK, until - week * _WEEK) for week in range(1, WEEKS + 1)
-    ]
-    named = (
-        (by, value, usual, name)
-        for by, value, usual in _ranked(index, dimensions, now, weeks)
-        if (name := _name(index, facet_of(by), value, now)) is not None
-    )
-    found = list(islice(named, limit))
-    tallies = _tallies(index, [(facet_of(by), value) for by, value, _, _ in found], now)
-    return [
-        Mover(by, name, tally.payments, usual, tally)
-        for (by, _, usual, name), tally in zip(found, tallies, strict=True)
-    ]
+
+    dimensions: tuple[By, ...]
+    since: int
+    until: int
+    limit: int
+
+    def answer(self, index: AccountIndex) -> list[Mover]:
+        now = _stretch(index, self.since, self.until)
+        weeks = [
+            _stretch(index, self.since - week * _WEEK, self.until - week * _WEEK)
+            for week in range(1, WEEKS + 1)
+        ]
+        named = (
+            (by, value, usual, name)
+            for by, value, usual in _ranked(index, self.dimensions, now, weeks)
+            if (name := _name(index, facet_of(by), value, now)) is not None
+        )
+        found = list(islice(named, self.limit))
+        tallies = _tallies(index, [(facet_of(by), value) for by, value, _, _ in found], now)
+        return [
+            Mover(by, name, tally.payments, usual, tally)
+            for (by, _, usual, name), tally in zip(found, tallies, strict=True)
+        ]
 
 
 class _Stretch(NamedTuple):

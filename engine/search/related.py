@@ -45,35 +45,39 @@ class RelatedPayments(Struct, frozen=True):
     tally: Tally
 
 
-def find_related(
-    index: AccountIndex, payment_id: str, since: int | None, merchants: tuple[str, ...] = ()
-) -> list[RelatedPayments] | None:
-    """For each entity of a payment, count the payments that arrived at `since` (µs) or later; only
-    those of `merchants` where given.
-
-    None if the index has no payment of this id.
+class FindRelated(Struct, frozen=True, tag=True):
+    """For each entity of a payment, the payments that share it and arrived at `since` (µs) or
+    later; only of `merchants` where given.
     """
-    sequence = index.tail.payment_sequence(index.account, payment_id)
-    known = None if sequence is None else index.tail.known(sequence, index.last)
-    if known is None:
-        return None
-    begin = index.sequence_at(since, 0)
-    seen = _of_merchants(index, merchants, begin)
-    shared = [
-        _Shared(index, begin, seen, facet, value) for facet, value in entities_of(read_facts(known))
-    ]
-    _add_runs(index, shared, range(block_of(begin), block_of(index.last) + 1))
-    # Block by block, since the sets of the block that was read last are cached.
-    for block in sorted({block for each in shared for block in each.stored}):
+
+    payment: str
+    since: int | None
+    merchants: tuple[str, ...] = ()
+
+    def answer(self, index: AccountIndex) -> list[RelatedPayments] | None:
+        """None if the index has no payment of this id."""
+        sequence = index.tail.payment_sequence(index.account, self.payment)
+        known = None if sequence is None else index.tail.known(sequence, index.last)
+        if known is None:
+            return None
+        begin = index.sequence_at(self.since, 0)
+        seen = _of_merchants(index, self.merchants, begin)
+        shared = [
+            _Shared(index, begin, seen, facet, value)
+            for facet, value in entities_of(read_facts(known))
+        ]
+        _add_runs(index, shared, range(block_of(begin), block_of(index.last) + 1))
+        # Block by block, since the sets of the block that was read last are cached.
+        for block in sorted({block for each in shared for block in each.stored}):
+            for each in shared:
+                each.add(block)
+        pieces = index.outcomes_in({each >> PIECE_SHIFT for one in shared for each in one.alone})
         for each in shared:
-            each.add(block)
-    pieces = index.outcomes_in({each >> PIECE_SHIFT for one in shared for each in one.alone})
-    for each in shared:
-        each.add_alone(pieces)
-    # A card, its device and its user mostly have the same first and last payment.
-    arrived = cache(index.arrived)
-    found = (each.related(arrived) for each in shared)
-    return [each for each in found if each is not None]
+            each.add_alone(pieces)
+        # A card, its device and its user mostly have the same first and last payment.
+        arrived = cache(index.arrived)
+        found = (each.related(arrived) for each in shared)
+        return [each for each in found if each is not None]
 
 
 def _of_merchants(

@@ -31,35 +31,40 @@ def by_score(index: AccountIndex, block: int, members: int) -> Iterator[tuple[in
             yield number - 1, scored
 
 
-def scores(index: AccountIndex, wanted: Filter, by: Dimension) -> list[ScoreBucket]:
-    """Return one bucket for each score from 0 to 100."""
-    facet = Facet[by.upper()]
-    names = index.names(facet)
-    totals = [0] * SCORE_BUCKETS
-    shares: list[dict[str, int]] = [{} for _ in range(SCORE_BUCKETS)]
-    selection = Selection(index, wanted)
-    for block in selection.blocks():
-        members = selection.members(block)
-        if not members:
-            continue
-        paid = None
-        if facet is Facet.LABEL and members == index.members(Facet.PAYMENT, 0, block):
-            paid = settled_paid(index, block)
-        if paid is not None:
-            _add_settled(paid, names, totals, shares)
-            continue
-        values = [
-            (names.get(value, str(value)) or "none", having & members)
-            for value, having in index.facet(facet, block).items()
-            if having & members
-        ]
-        for score, scored in by_score(index, block, members):
-            totals[score] += scored.bit_count()
-            for name, of_value in values:
-                both = (scored & of_value).bit_count()
-                if both:
-                    shares[score][name] = shares[score].get(name, 0) + both
-    return [ScoreBucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]
+class FindScores(Struct, frozen=True, tag=True):
+    """The number of payments for each score from 0 to 100, by a dimension."""
+
+    wanted: Filter
+    by: Dimension
+
+    def answer(self, index: AccountIndex) -> list[ScoreBucket]:
+        facet = Facet[self.by.upper()]
+        names = index.names(facet)
+        totals = [0] * SCORE_BUCKETS
+        shares: list[dict[str, int]] = [{} for _ in range(SCORE_BUCKETS)]
+        selection = Selection(index, self.wanted)
+        for block in selection.blocks():
+            members = selection.members(block)
+            if not members:
+                continue
+            paid = None
+            if facet is Facet.LABEL and members == index.members(Facet.PAYMENT, 0, block):
+                paid = settled_paid(index, block)
+            if paid is not None:
+                _add_settled(paid, names, totals, shares)
+                continue
+            values = [
+                (names.get(value, str(value)) or "none", having & members)
+                for value, having in index.facet(facet, block).items()
+                if having & members
+            ]
+            for score, scored in by_score(index, block, members):
+                totals[score] += scored.bit_count()
+                for name, of_value in values:
+                    both = (scored & of_value).bit_count()
+                    if both:
+                        shares[score][name] = shares[score].get(name, 0) + both
+        return [ScoreBucket(score, totals[score], shares[score]) for score in range(SCORE_BUCKETS)]
 
 
 def _add_settled(

@@ -58,28 +58,33 @@ class ThresholdOutcome(Struct, frozen=True):
     cost: Mapping[str, int]
 
 
-def score_bands(index: AccountIndex, wanted: Filter, now: int) -> list[ScoreBand]:
-    """Return the bands from 0 to 100 of the scored payments; `now` in µs."""
-    ripe_before = index.sequence_at(now - MATURE, 0)
-    selection = Selection(index, wanted)
-    currencies = index.names(Facet.CURRENCY)
-    found: dict[int, list[_PaidCounter]] = {
-        score: [_PaidCounter(), _PaidCounter()] for score in range(HIGHEST + 1)
-    }
-    unripe: defaultdict[int, int] = defaultdict(int)
-    for block in selection.blocks():
-        members = selection.members(block)
-        people, frauds, waiting = _paid_apart(index, block, members, ripe_before)
-        for place, several in enumerate((people, frauds)):
-            for paid in several:
-                if paid.score is not None:
-                    found[paid.score][place].add(paid, currencies[paid.currency])
-        for score, payments in waiting:
-            unripe[score] += payments
-    return [
-        ScoreBand(score, people.paid(), frauds.paid(), unripe[score])
-        for score, (people, frauds) in found.items()
-    ]
+class FindScoreBands(Struct, frozen=True, tag=True):
+    """The score bands from 0 to 100 of the payments that match a filter; `now` in µs."""
+
+    wanted: Filter
+    now: int
+
+    def answer(self, index: AccountIndex) -> list[ScoreBand]:
+        ripe_before = index.sequence_at(self.now - MATURE, 0)
+        selection = Selection(index, self.wanted)
+        currencies = index.names(Facet.CURRENCY)
+        found: dict[int, list[_PaidCounter]] = {
+            score: [_PaidCounter(), _PaidCounter()] for score in range(HIGHEST + 1)
+        }
+        unripe: defaultdict[int, int] = defaultdict(int)
+        for block in selection.blocks():
+            members = selection.members(block)
+            people, frauds, waiting = _paid_apart(index, block, members, ripe_before)
+            for place, several in enumerate((people, frauds)):
+                for paid in several:
+                    if paid.score is not None:
+                        found[paid.score][place].add(paid, currencies[paid.currency])
+            for score, payments in waiting:
+                unripe[score] += payments
+        return [
+            ScoreBand(score, people.paid(), frauds.paid(), unripe[score])
+            for score, (people, frauds) in found.items()
+        ]
 
 
 def _paid_apart(

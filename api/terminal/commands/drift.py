@@ -27,9 +27,8 @@ def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None
     from tollkeeper.api.http.drift import drift_answer
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.search.ask import LocalSearch
-    from tollkeeper.engine.search.drift import ScoreWeek
+    from tollkeeper.engine.search.drift import FindScoreWeeks, ScoreWeek
     from tollkeeper.engine.search.filters import read_filter
-    from tollkeeper.engine.search.questions import FindScoreWeeks
 
     found, moment = read_account(data, account), now()
     with refusals():

@@ -32,8 +32,7 @@ def holdout(account: str, search: str, as_json_: bool, data: JournalSource) -> N
     from tollkeeper.engine.registry.settings import HUNDREDTHS
     from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter, read_members
-    from tollkeeper.engine.search.holdout import FalsePositives
-    from tollkeeper.engine.search.questions import FindFalsePositives
+    from tollkeeper.engine.search.holdout import FalsePositives, FindFalsePositives
 
     account_found, moment = read_account(data, account), now()
     with refusals():

@@ -41,8 +41,7 @@ def payments(
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter, read_members
-    from tollkeeper.engine.search.find import FoundPage
-    from tollkeeper.engine.search.questions import CountPayments, FindPayments
+    from tollkeeper.engine.search.find import CountPayments, FindPayments, FoundPage
 
     number = read_account(data, account).number
     with refusals():

@@ -53,8 +53,7 @@ def thresholds(
     from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS
     from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter
-    from tollkeeper.engine.search.questions import FindScoreBands
-    from tollkeeper.engine.search.thresholds import ScoreBand
+    from tollkeeper.engine.search.thresholds import FindScoreBands, ScoreBand
 
     found = read_account(data, account)
     own, moment = found.settings.thresholds, now()

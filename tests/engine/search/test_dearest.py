@@ -14,7 +14,7 @@ from tollkeeper.engine.journal import schema
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.blocks import SIZE
 from tollkeeper.engine.search.filters import Filter
-from tollkeeper.engine.search.find import find
+from tollkeeper.engine.search.find import FindPayments
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.reading import open_index
 from tollkeeper.tests.engine.search.test_large_sets import one_payment
@@ -46,11 +46,11 @@ def test_the_dearest_of_several_blocks_come_first_and_each_once(tmp_path: Path) 
         follower.catch_up()
     amounts[first] = 1
     with open_index(folder, account) as index:
-        page = find(index, Filter(), None, 5, "dearest")
+        page = FindPayments(Filter(), None, 5, "dearest").answer(index)
         found = [each.sequence for each in page.payments]
         while page.cursor is not None:
-            page = find(index, Filter(), page.cursor, 5, "dearest")
+            page = FindPayments(Filter(), page.cursor, 5, "dearest").answer(index)
             found += [each.sequence for each in page.payments]
         assert found == sorted(amounts, key=lambda place: (-amounts[place], place))
         with pytest.raises(Invalid):
-            find(index, Filter(), first + 1, 5, "dearest")
+            FindPayments(Filter(), first + 1, 5, "dearest").answer(index)

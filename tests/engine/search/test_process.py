@@ -28,9 +28,8 @@ from tollkeeper.engine.search.ask import (
 )
 from tollkeeper.engine.search.backlog import index_backlog, yield_processor
 from tollkeeper.engine.search.filters import read_filter, read_members
-from tollkeeper.engine.search.find import FoundPage, count_matches
+from tollkeeper.engine.search.find import CountPayments, FindPayments, FoundPage
 from tollkeeper.engine.search.follow import Follower
-from tollkeeper.engine.search.questions import CountPayments, FindPayments
 from tollkeeper.engine.search.reading import IndexFile, open_index
 from tollkeeper.tests.engine.happenings import bare, pay
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
@@ -134,7 +133,7 @@ async def test_an_index_that_is_far_behind_is_brought_up_by_a_process_that_ends(
     await shop.engine.journal.flush()
     await asyncio.to_thread(index_backlog, shop.engine.folder)
     with open_index(shop.engine.folder, shop.account) as index:
-        assert count_matches(index, read_filter([("user", "u")], shop.now)) == 3
+        assert CountPayments(read_filter([("user", "u")], shop.now)).answer(index) == 3
 
 
 async def test_a_step_takes_in_as_many_entries_as_it_is_told(shop: Shop) -> None:
@@ -150,7 +149,7 @@ async def test_a_step_takes_in_as_many_entries_as_it_is_told(shop: Shop) -> None
     assert last <= 2
     assert after == 0
     with open_index(shop.engine.folder, shop.account) as index:
-        assert count_matches(index, read_filter([("user", "u")], shop.now)) == 3
+        assert CountPayments(read_filter([("user", "u")], shop.now)).answer(index) == 3
 
 
 class Ended(Exception):  # noqa: N818 - named for what happened
@@ -182,7 +181,7 @@ async def test_following_leaves_to_that_process_what_one_step_can_not_take_in(
     with pytest.raises(Ended):
         await following
     with open_index(shop.engine.folder, shop.account) as index:
-        assert count_matches(index, read_filter([("user", "u")], shop.now)) == 2 * 3
+        assert CountPayments(read_filter([("user", "u")], shop.now)).answer(index) == 2 * 3
 
 
 def test_a_process_that_catches_up_lets_every_other_go_first() -> None:
@@ -202,7 +201,7 @@ async def test_where_that_process_brings_nothing_another_takes_its_place_for_a_w
     await shop.engine.journal.flush()
     await asyncio.to_thread(index_backlog, shop.engine.folder)
     with open_index(shop.engine.folder, shop.account) as index:
-        assert count_matches(index, read_filter([], shop.now)) == 1
+        assert CountPayments(read_filter([], shop.now)).answer(index) == 1
 
 
 BESIDE_A_BUSY_LOOP = """
@@ -228,7 +227,7 @@ async def test_an_index_gets_on_beside_others_who_want_all_of_the_processor(shop
     ended = await asyncio.to_thread(subprocess.run, command)
     assert ended.returncode == 0
     with open_index(shop.engine.folder, shop.account) as index:
-        assert count_matches(index, read_filter([], shop.now)) == 3
+        assert CountPayments(read_filter([], shop.now)).answer(index) == 3
 
 
 async def test_a_refused_question_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,21 +23,21 @@ from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.search import runs, settled, totals
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import Filter, read_filter, read_members
-from tollkeeper.engine.search.find import Sort, count_matches, find
+from tollkeeper.engine.search.find import CountPayments, FindPayments, Sort
 from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.holdout import false_positives
 from tollkeeper.engine.search.movers import movers
 from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
-from tollkeeper.engine.search.related import find_related
-from tollkeeper.engine.search.scores import scores
+from tollkeeper.engine.search.related import FindRelated
+from tollkeeper.engine.search.scores import FindScores
 from tollkeeper.engine.search.tally import Tally
 from tollkeeper.engine.search.thresholds import (
+    FindScoreBands,
     ScoreBand,
     cheapest,
     outcome,
-    score_bands,
     usual_currency,
 )
 from tollkeeper.tests.engine.happenings import DAY, USERS, bare, happen, steps
@@ -167,7 +167,7 @@ def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: l
         assert paged(index, wanted, "newest") == expected[::-1], text
         dear = {each.sequence: -each.payment.amount for each in payments}
         assert paged(index, wanted, "dearest") == sorted(expected, key=dear.__getitem__), text
-        assert count_matches(index, wanted) == len(expected), text
+        assert CountPayments(wanted).answer(index) == len(expected), text
         assert_figures(index, shop, payments, text)
         assert_scores(index, shop, payments, text)
         assert_bands(index, shop, payments, text)
@@ -182,10 +182,10 @@ def assert_same(index: AccountIndex, shop: Shop, payments: list[Plain], asked: l
 
 def paged(index: AccountIndex, wanted: Filter, sort: Sort) -> list[int]:
     """What is found, three payments at a time."""
-    page = find(index, wanted, None, 3, sort)
+    page = FindPayments(wanted, None, 3, sort).answer(index)
     found = [each.sequence for each in page.payments]
     while page.cursor is not None:
-        page = find(index, wanted, page.cursor, 3, sort)
+        page = FindPayments(wanted, page.cursor, 3, sort).answer(index)
         found += [each.sequence for each in page.payments]
     return found
 
@@ -243,7 +243,7 @@ def tally_of(payments: list[Plain]) -> Tally:
 def assert_scores(index: AccountIndex, shop: Shop, payments: list[Plain], text: str) -> None:
     wanted = read_filter(read_members(text), shop.now)
     meant = chosen(payments, text, shop.now)
-    found = scores(index, wanted, "label")
+    found = FindScores(wanted, "label").answer(index)
     assert [bucket.score for bucket in found] == list(range(101))
     for bucket in found:
         own = [each for each in meant if each.decision.score == bucket.score]
@@ -256,7 +256,7 @@ def assert_bands(index: AccountIndex, shop: Shop, payments: list[Plain], text: s
     wanted = read_filter(read_members(text), shop.now)
     meant = chosen(payments, text, shop.now)
     now = (meant[len(meant) // 2].arrived if meant else shop.now) + MATURE
-    bands = score_bands(index, wanted, now)
+    bands = FindScoreBands(wanted, now).answer(index)
     for band in bands:
         own = [each for each in meant if each.decision.score == band.score]
         frauds = [each for each in own if each.label == "fraud"]
@@ -366,7 +366,7 @@ def entity_of(payment: Plain, by: str) -> str | None:
 
 
 def assert_related(index: AccountIndex, payments: list[Plain], payment: Plain) -> None:
-    shared = find_related(index, payment.id, None)
+    shared = FindRelated(payment.id, None).answer(index)
     assert shared is not None
     for each in shared:
         if each.by == "network":

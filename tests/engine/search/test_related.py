@@ -23,7 +23,7 @@ from tollkeeper.engine.journal import schema
 from tollkeeper.engine.search import runs, totals
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.reading import open_index
-from tollkeeper.engine.search.related import RelatedPayments, find_related
+from tollkeeper.engine.search.related import FindRelated, RelatedPayments
 
 DRAWN = [*draw(1, 120, 10 * DAY, 11 * DAY, Random(3))]
 REPETITION = Repetition(blocks=1, times=89, later=DAY)
@@ -63,7 +63,7 @@ def test_runs_and_totals_tell_what_blocks_tell(
 def answers(folder: Path) -> list[list[RelatedPayments] | None]:
     with open_index(folder, ACCOUNT) as index:
         return [
-            find_related(index, payment.id, since, merchants)
+            FindRelated(payment.id, since, merchants).answer(index)
             for payment in DRAWN[::40]
             for since in SINCE
             for merchants in MERCHANTS

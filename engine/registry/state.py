@@ -5,10 +5,10 @@ to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
@@ -268,7 +268,7 @@ def fold_change(state: Configuration, recorded: c.RecordedChange) -> Configurati
             account = _share(live, replace(account, live=live.number, lists=empty))
     else:
         account = accounts[recorded.account]
-        for fold in (_fold_account, _fold_access, _fold_work):
+        for fold in (_fold_account, _fold_access, _fold_proposal):
             account = fold(account, recorded)
     accounts[recorded.account] = account
     if account.test is not None:
@@ -386,15 +386,14 @@ def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
             return replace(account, settings=change.settings, settings_changed=recorded.sequence)
         case c.ListMade():
             made = ListState(change.spec, content=0, changed=recorded.sequence)
-            return replace(account, lists={**account.lists, change.name: made})
+            return _put(account, "lists", change.name, made)
         case c.EntriesChanged():
             entries = replace(account.lists[change.list], changed=recorded.sequence)
-            return replace(account, lists={**account.lists, change.list: entries})
+            return _put(account, "lists", change.list, entries)
         case c.ListReplaced():
-            entries = replace(
-                account.lists[change.list], content=change.content, changed=recorded.sequence
-            )
-            return replace(account, lists={**account.lists, change.list: entries})
+            spec = account.lists[change.list].spec
+            replaced = ListState(spec, change.content, recorded.sequence)
+            return _put(account, "lists", change.list, replaced)
         case c.WebhookSet():
             before = account.webhooks.get(change.url)
             known = {} if before is None else before.kinds
@@ -402,98 +401,28 @@ def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
             webhook = Webhook(
                 change.url, change.secrets, kinds, change.only, change.paused, recorded.sequence
             )
-            return replace(account, webhooks={**account.webhooks, change.url: webhook})
+            return _put(account, "webhooks", change.url, webhook)
         case c.WebhookRemoved():
-            kept = {url: hook for url, hook in account.webhooks.items() if url != change.url}
-            return replace(account, webhooks=kept)
-        case c.ScorecardShipped():
-            return replace(account, shipped=_version("scorecard", 0, {}, change, recorded))
-        case (
-            c.AccountCreated()
-            | c.AccountDeleted()
-            | c.PersonErased()
-            | c.SessionStarted()
-            | c.SessionEnded()
-            | c.KeyCreated()
-            | c.KeyRevoked()
-            | c.UserSet()
-            | c.UserRemoved()
-            | c.UserLinkMade()
-            | c.Proposed()
-            | c.ProposalRefused()
-            | c.AlertMarked()
-            | c.SearchSaved()
-            | c.SearchDropped()
-        ):
-            return account
-        case _:
-            of = (change.kind, change.name)
-            lineage = _fold_lineage(account.files.get(of, Lineage()), recorded)
-            return replace(account, files={**account.files, of: lineage})
-
-
-def _fold_work(account: Account, recorded: c.RecordedChange) -> Account:
-    """Fold the changes of proposals and of alerts' states."""
-    change = recorded.change
-    state: ProposalState
-    reason = ""
-    match change:
+            return _remove(account, "webhooks", change.url)
+        case c.ScorecardShipped(name, text, checksum, language, program):
+            stored = c.VersionStored("scorecard", name, 0, text, {}, checksum, language, program)
+            return replace(account, shipped=_version(stored, recorded))
         case c.Proposed():
-            proposal = Proposal(
-                number=change.number,
-                change=change.change,
-                base=change.base,
-                note=change.note,
-                backtest=change.backtest,
-                by=recorded.by,
-                at=recorded.at,
-            )
-            return replace(account, proposals={**account.proposals, change.number: proposal})
+            proposal = Proposal(**structs.asdict(change), by=recorded.by, at=recorded.at)
+            return _put(account, "proposals", change.number, proposal)
         case c.AlertMarked():
             mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
-            marks = {**account.alert_marks, (change.sequence, change.number): mark}
-            return replace(account, alert_marks=marks)
+            return _put(account, "alert_marks", (change.sequence, change.number), mark)
         case c.SearchSaved():
-            return replace(account, searches={**account.searches, change.name: change.query})
+            return _put(account, "searches", change.name, change.query)
         case c.SearchDropped():
-            kept = {name: text for name, text in account.searches.items() if name != change.name}
-            return replace(account, searches=kept)
-        case c.ProposalRefused():
-            number, state, reason = change.number, "refused", change.reason
-        case (
-            c.Activated(proposal=int(number))
-            | c.Deactivated(proposal=int(number))
-            | c.EntriesChanged(proposal=int(number))
-        ) if change.ended:
-            state, reason = "refused", change.reason
-        case (
-            c.Activated(proposal=int(number), alone=True)
-            | c.EntriesChanged(proposal=int(number), alone=True)
-        ):
-            state, reason = "alone", change.reason
-        case (
-            c.Activated(proposal=int(number))
-            | c.Deactivated(proposal=int(number))
-            | c.RolloutSet(proposal=int(number))
-            | c.SettingsChanged(proposal=int(number))
-            | c.EntriesChanged(proposal=int(number))
-        ):
-            state = "approved"
+            return _remove(account, "searches", change.name)
+        case _ if isinstance(change, c.VersionChange):
+            of = (change.kind, change.name)
+            lineage = _fold_lineage(account.files.get(of, Lineage()), change, recorded)
+            return _put(account, "files", of, lineage)
         case _:
             return account
-    wanted = account.proposals[number].change
-    if isinstance(wanted, c.EntriesWanted) and state != "alone":
-        wanted = structs.replace(wanted, entries=())
-    decided = replace(
-        account.proposals[number],
-        change=wanted,
-        until=change.until if isinstance(change, c.EntriesChanged) else None,
-        state=state,
-        decided_by=recorded.by,
-        decided_at=recorded.at,
-        reason=reason,
-    )
-    return replace(account, proposals={**account.proposals, number: decided})
 
 
 def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
@@ -501,39 +430,82 @@ def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
     change = recorded.change
     match change:
         case c.KeyCreated():
-            key = ApiKey(
-                id=change.id,
-                account=account.number,
-                hash=change.hash,
-                name=change.name,
-                scopes=change.scopes,
-                granted=granted_scopes(change.scopes),
-                created_at=recorded.at,
-                created_by=recorded.by,
-                expires_at=change.expires_at,
-                owner=change.owner,
-            )
-            owner = account.users.get(change.owner)
-            if owner is not None:
-                key = _limit_key(key, owner.merchants)
-            return replace(account, keys={**account.keys, key.id: key})
+            return _put(account, "keys", change.id, _new_key(account, change, recorded))
         case c.KeyRevoked():
-            key = replace(account.keys[change.id], revoked_at=recorded.at)
-            return replace(account, keys={**account.keys, key.id: key})
+            revoked = replace(account.keys[change.id], revoked_at=recorded.at)
+            return _put(account, "keys", change.id, revoked)
         case c.UserSet():
             user = AccountUser(change.name, change.role, recorded.at, recorded.by, change.merchants)
             keys = {
                 id_: _limit_key(key, user.merchants) if key.owner == user.name else key
                 for id_, key in account.keys.items()
             }
-            return replace(account, users={**account.users, user.name: user}, keys=keys)
+            return _put(replace(account, keys=keys), "users", user.name, user)
         case c.UserLinkMade():
             return _note_link(account, change.name, recorded.by)
         case c.UserRemoved():
-            users = {name: user for name, user in account.users.items() if name != change.name}
-            return replace(account, users=users)
+            return _remove(account, "users", change.name)
         case _:
             return account
+
+
+def _put(account: Account, part: str, key: Hashable, value: object) -> Account:
+    """The account with one item of a mapping set."""
+    changed: dict[str, Any] = {part: {**getattr(account, part), key: value}}
+    return replace(account, **changed)
+
+
+def _remove(account: Account, part: str, key: Hashable) -> Account:
+    """The account without one item of a mapping."""
+    kept = {each: value for each, value in getattr(account, part).items() if each != key}
+    changed: dict[str, Any] = {part: kept}
+    return replace(account, **changed)
+
+
+def _fold_proposal(account: Account, recorded: c.RecordedChange) -> Account:
+    """Fold what the change decides about a proposal."""
+    change = recorded.change
+    number = getattr(change, "proposal", None)
+    state: ProposalState = "approved"
+    if isinstance(change, c.ProposalRefused):
+        number, state = change.number, "refused"
+    elif getattr(change, "ended", False):
+        state = "refused"
+    elif getattr(change, "alone", False):
+        state = "alone"
+    if number is None:
+        return account
+    proposal = account.proposals[number]
+    wanted = proposal.change
+    if isinstance(wanted, c.EntriesWanted) and state != "alone":
+        wanted = structs.replace(wanted, entries=())
+    decided = replace(
+        proposal,
+        change=wanted,
+        until=change.until if isinstance(change, c.EntriesChanged) else None,
+        state=state,
+        decided_by=recorded.by,
+        decided_at=recorded.at,
+        reason="" if state == "approved" else getattr(change, "reason", ""),
+    )
+    return _put(account, "proposals", number, decided)
+
+
+def _new_key(account: Account, change: c.KeyCreated, recorded: c.RecordedChange) -> ApiKey:
+    key = ApiKey(
+        id=change.id,
+        account=account.number,
+        hash=change.hash,
+        name=change.name,
+        scopes=change.scopes,
+        granted=granted_scopes(change.scopes),
+        created_at=recorded.at,
+        created_by=recorded.by,
+        expires_at=change.expires_at,
+        owner=change.owner,
+    )
+    owner = account.users.get(change.owner)
+    return key if owner is None else _limit_key(key, owner.merchants)
 
 
 def _limit_key(key: ApiKey, merchants: tuple[str, ...]) -> ApiKey:
@@ -551,16 +523,13 @@ def _note_link(account: Account, user: str, by: str) -> Account:
     on the folder can act as anybody anyway."""
     if by not in account.users and by not in account.keys:
         return account
-    makers = account.link_makers.get(user, frozenset()) | {by}
-    return replace(account, link_makers={**account.link_makers, user: makers})
+    return _put(account, "link_makers", user, account.link_makers.get(user, frozenset()) | {by})
 
 
-def _fold_lineage(lineage: Lineage, recorded: c.RecordedChange) -> Lineage:
-    change = recorded.change
+def _fold_lineage(lineage: Lineage, change: c.VersionChange, recorded: c.RecordedChange) -> Lineage:
     match change:
         case c.VersionStored():
-            version = _version(change.kind, change.number, change.uses, change, recorded)
-            return replace(lineage, versions=(*lineage.versions, version))
+            return replace(lineage, versions=(*lineage.versions, _version(change, recorded)))
         case c.Activated():
             applies_from = recorded.at if change.applies_from is None else change.applies_from
             activation = Activation(applies_from, change.number)
@@ -575,9 +544,7 @@ def _fold_lineage(lineage: Lineage, recorded: c.RecordedChange) -> Lineage:
                 rollout=None,
             )
         case c.Deactivated():
-            return replace(
-                lineage, active=None, until=None, former=None, activations=(), rollout=None
-            )
+            return Lineage(lineage.versions, shadow=lineage.shadow)
         case c.ShadowSet():
             return replace(lineage, shadow=change.number)
         case c.ShadowCleared():
@@ -586,26 +553,7 @@ def _fold_lineage(lineage: Lineage, recorded: c.RecordedChange) -> Lineage:
             return replace(lineage, rollout=Rollout(change.number, change.percent, change.by))
         case c.RolloutCleared():
             return replace(lineage, rollout=None)
-        case _:
-            return lineage
 
 
-def _version(
-    kind: c.ProgramKind,
-    number: int,
-    uses: Mapping[str, str],
-    stored: c.VersionStored | c.ScorecardShipped,
-    recorded: c.RecordedChange,
-) -> Version:
-    return Version(
-        kind=kind,
-        name=stored.name,
-        number=number,
-        text=stored.text,
-        uses=uses,
-        checksum=stored.checksum,
-        language=stored.language,
-        program=stored.program,
-        stored_at=recorded.at,
-        stored_by=recorded.by,
-    )
+def _version(stored: c.VersionStored, recorded: c.RecordedChange) -> Version:
+    return Version(**structs.asdict(stored), stored_at=recorded.at, stored_by=recorded.by)

@@ -85,7 +85,7 @@ def checked(text: str) -> Rule:
 
 
 def compiled(rule: Rule) -> Callable[..., int]:
-    return compile_rule(rule, VOCABULARY).decide
+    return compile_rule(rule, VOCABULARY)
 
 
 def measure() -> list[Row]:

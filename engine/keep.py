@@ -249,7 +249,8 @@ async def purge_states(engine: Engine, account: int) -> None:
     spans: defaultdict[tuple[str, str], int] = defaultdict(int)
     for (name, _), type_ in engine.active[account].events.items():
         for monitor in type_.monitors:
-            spans[name, monitor.name] = max(spans[name, monitor.name], monitor.every or 0)
+            of = name, monitor.program.name
+            spans[of] = max(spans[of], monitor.program.every or 0)
     # What comes late is evaluated at its own time.
     now = engine.clock() - engine.windows.late
     gone = list(engine.monitors.states.without_meaning(account, spans, now))

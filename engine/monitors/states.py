@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.monitors.alerts import Transition
-from tollkeeper.engine.programs.event_type import LoadedEventType, LoadedMonitor
+from tollkeeper.engine.programs.event_type import LoadedEventType
 from tollkeeper.engine.programs.json_values import JsonValue, json_value
 from tollkeeper.grammar.program import Value
 
@@ -186,26 +186,27 @@ def transitions_at(
     transitions = []
     type_name = loaded.program.name
     for monitor in loaded.monitors:
-        met = monitor.compiled.when(facts, data, values, environment) is True
-        if not met and not states.has_any(account, type_name, monitor.name):
+        name = monitor.program.name
+        met = monitor.when(facts, data, values, environment) is True
+        if not met and not states.has_any(account, type_name, name):
             continue
         parts = monitor.key(facts, data, environment)
         if parts is None:
             continue
         key = tuple(map(json_value, parts, monitor.key_types))
-        state = states.of((account, type_name, monitor.name, key))
-        if _is_transition(monitor, state, met, at):
+        state = states.of((account, type_name, name, key))
+        if _is_transition(monitor.program.every, state, met, at):
             shown = (
                 {w: json_value(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
             )
             transitions.append(
                 Transition(
                     type_name,
-                    monitor.name,
+                    name,
                     key,
                     at,
                     met,
-                    monitor.title,
+                    monitor.program.title,
                     shown,
                     monitor.merchant_part,
                 )
@@ -213,9 +214,10 @@ def transitions_at(
     return tuple(transitions)
 
 
-def _is_transition(monitor: LoadedMonitor, state: MonitorState | None, met: bool, at: int) -> bool:
+def _is_transition(every: int | None, state: MonitorState | None, met: bool, at: int) -> bool:
+    """`every` is the cool-down in µs, None for none."""
     if state is None:
         return met
     if state.met == met:
         return False
-    return not met or monitor.every is None or at >= state.alerted + monitor.every
+    return not met or every is None or at >= state.alerted + every

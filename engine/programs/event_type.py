@@ -10,9 +10,8 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.keys import compile_keys
 from tollkeeper.engine.programs.compile.python import (
-    CompiledMonitor,
     compile_labels,
-    compile_monitors,
+    compile_monitor,
 )
 from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.event_contract import Contract
@@ -42,31 +41,20 @@ class LoadedMetric:
 
 @dataclass(frozen=True, slots=True)
 class LoadedMonitor:
-    """`key(p, v)` gives the values that tell this monitor's alerts apart, None without any.
+    """`when(p, v, h, e)` is true, false or missing. `key(p, v, e)` gives the values that tell this
+    monitor's alerts apart, None without any.
 
     `shows` are the aggregates that its condition reads: the name shown in an alert, the index among
     the values, the type. `merchant_part` is the index in the key of the merchant, where the
     condition reads that merchant's records alone; else None.
     """
 
-    compiled: CompiledMonitor
+    program: p.Monitor
+    when: Callable[[Any, Any, Sequence[Value | None], Environment], bool | None]
     key: Callable[[Any, Any, Environment], tuple[Value | None, ...] | None]
     key_types: tuple[Type, ...]
     shows: tuple[tuple[str, int, Type], ...]
     merchant_part: int | None
-
-    @property
-    def name(self) -> str:
-        return self.compiled.monitor.name
-
-    @property
-    def title(self) -> str | None:
-        return self.compiled.monitor.title
-
-    @property
-    def every(self) -> int | None:
-        """The cool-down in µs, None for none."""
-        return self.compiled.monitor.every
 
 
 class GivenLabel(NamedTuple):
@@ -122,7 +110,6 @@ def load_event_type(
     """Compile a stored version; `text` is its source."""
     digests = Digests(program.lets)
     places = {digests.of(history): index for index, history in enumerate(program.histories)}
-    monitors = compile_monitors(program, vocabulary)
     return LoadedEventType(
         version=version,
         program=program,
@@ -139,32 +126,34 @@ def load_event_type(
             for each in program.metrics
         ),
         monitors=tuple(
-            _load_monitor(each, program, text, digests, places, vocabulary) for each in monitors
+            _load_monitor(each, program, text, digests, places, vocabulary)
+            for each in program.monitors
         ),
         read_labels=compile_labels(program, vocabulary),
     )
 
 
 def _load_monitor(
-    compiled: CompiledMonitor,
+    monitor: p.Monitor,
     program: p.EventType,
     text: str,
     digests: Digests,
     places: dict[str, int],
     vocabulary: Vocabulary,
 ) -> LoadedMonitor:
-    found = _histories(compiled.monitor.when, program.lets)
+    found = list(_histories(monitor.when, program.lets))
     shows = {
         places[digests.of(history)]: (_words(history, let, text), history.type)
         for let, history in found
     }
     own = {digests.of(key): key for _, history in found for key in history.keys}
-    by = compiled.monitor.by or tuple(own.values())
+    by = monitor.by or tuple(own.values())
     return LoadedMonitor(
-        compiled,
-        compiled.key if compiled.monitor.by else _parts(by, digests, vocabulary),
+        monitor,
+        compile_monitor(monitor, program, digests, vocabulary),
+        _key(monitor, by, digests, vocabulary),
         tuple(each.type for each in by),
-        _in_order(shows),
+        tuple((words, index, type_) for index, (words, type_) in sorted(shows.items())),
         _merchant_part(by, [history for _, history in found], program.lets),
     )
 
@@ -187,28 +176,25 @@ def _merchant_part(
     return next((place for place, key in enumerate(by) if is_merchant(key)), None)
 
 
-def _in_order(shows: dict[int, tuple[str, Type]]) -> tuple[tuple[str, int, Type], ...]:
-    return tuple((words, index, type_) for index, (words, type_) in sorted(shows.items()))
-
-
-def _parts(
-    keys: tuple[p.Expression, ...], digests: Digests, vocabulary: Vocabulary
-) -> Callable[[Any, Any, Environment], tuple[Value | None, ...]]:
-    """The key of a monitor that declares none: the keys of all its reads, null for a missing one."""
-    read = compile_keys(("p", "v", "e"), [(key,) for key in keys], digests, vocabulary)
+def _key(
+    monitor: p.Monitor, by: tuple[p.Expression, ...], digests: Digests, vocabulary: Vocabulary
+) -> Callable[[Any, Any, Environment], tuple[Value | None, ...] | None]:
+    """The key of a monitor, None when a part of it is missing. A monitor that declares none has the
+    keys of all its reads, null for a missing one."""
+    keys = [by] if monitor.by else [(part,) for part in by]
+    read = compile_keys(("p", "v", "e"), keys, digests, vocabulary)
+    if monitor.by:
+        return lambda facts, data, environment: read(facts, data, environment)[0]
     return lambda facts, data, environment: tuple(
         None if part is None else part[0] for part in read(facts, data, environment)
     )
 
 
-def _histories(when: p.Expression, lets: Sequence[p.Let]) -> list[tuple[p.Let | None, p.History]]:
-    """Each aggregate over history that a condition reads, with the let that names it."""
-    return list(_reached_histories([(None, when)], lets))
-
-
-def _reached_histories(
-    waiting: list[tuple[p.Let | None, p.Expression]], lets: Sequence[p.Let]
+def _histories(
+    when: p.Expression, lets: Sequence[p.Let]
 ) -> Iterator[tuple[p.Let | None, p.History]]:
+    """Each aggregate over history that a condition reads, with the let that names it."""
+    waiting: list[tuple[p.Let | None, p.Expression]] = [(None, when)]
     seen: set[int] = set()
     while waiting:
         let, node = waiting.pop()

@@ -81,7 +81,7 @@ def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
     return LoadedRule(
         version=version,
         reading=reading_of(rule, vocabulary),
-        decide=compile_rule(rule, vocabulary).decide,
+        decide=compile_rule(rule, vocabulary),
         applied=(
             *(AppliedRule(name, version, each.name, each.title) for each in conditions),
             AppliedRule(name, version),

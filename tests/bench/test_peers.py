@@ -26,7 +26,7 @@ from tollkeeper.engine.programs.compile.python import compile_rule
 from tollkeeper.tests.examples import examples
 
 BODIES = list(documents(11, 400))
-COMPILED = compile_rule(checked(TWELVE), VOCABULARY).decide
+COMPILED = compile_rule(checked(TWELVE), VOCABULARY)
 EXPECTED = [decide(*situation(body)) for body in BODIES]
 
 
@@ -81,7 +81,7 @@ def test_an_engine_that_is_not_installed_is_named(monkeypatch, capsys):
 
 @pytest.mark.parametrize("text", [growing(500), sharing_rule(500, EXPENSIVE)])
 def test_a_rule_that_measures_growth_meets_no_condition(text):
-    compiled = compile_rule(checked(text), VOCABULARY).decide
+    compiled = compile_rule(checked(text), VOCABULARY)
     assert {compiled(*situation(body)) for body in BODIES} == {-1}
 
 

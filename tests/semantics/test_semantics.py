@@ -144,8 +144,8 @@ def test_an_expression_has_the_outcome_of_its_table(line: Line) -> None:
     (value,) = compile_values([meaning], rule.lets, (), VOCABULARY)(*read)
     assert written_value(value, meaning.type) == line.outcome
     if isinstance(meaning.type, t.Boolean):
-        decide = compile_rule(as_condition(meaning, rule), VOCABULARY).decide
-        refuse = compile_rule(as_condition(opposite(meaning), rule), VOCABULARY).decide
+        decide = compile_rule(as_condition(meaning, rule), VOCABULARY)
+        refuse = compile_rule(as_condition(opposite(meaning), rule), VOCABULARY)
         outcomes = {"true": (0, -1), "false": (-1, 0), "missing": (-1, -1)}
         assert (decide(*read), refuse(*read)) == outcomes[line.outcome]
 

@@ -113,7 +113,7 @@ def _with_lets_of(
         assert isinstance(program, p.Scorecard)
         return replace(as_written, reading=reading, score=compile_scorecard(program, vocabulary))
     assert isinstance(program, p.Rule)
-    return replace(as_written, reading=reading, decide=compile_rule(program, vocabulary).decide)
+    return replace(as_written, reading=reading, decide=compile_rule(program, vocabulary))
 
 
 def _only_program(loaded: LoadedRule | LoadedScorecard) -> Programs:

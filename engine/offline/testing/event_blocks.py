@@ -69,8 +69,8 @@ def run_event_test(file: RuleFile, written: p.EventType, test: p.Test) -> UnmetE
     watched = _run_monitors(file, past, loaded, test, environment)
     scope = _scope(watched, environment)
     for monitor in loaded.monitors:
-        met = _is_met(watched, monitor.name, environment)
-        agree(evaluate(monitor.compiled.monitor.when, scope), met)
+        met = _is_met(watched, monitor.program.name, environment)
+        agree(evaluate(monitor.program.when, scope), met)
     failures = (_check(file, watched, scope, each) for each in test.expected)
     found = tuple(each for each in failures if each is not None)
     return UnmetExpectation(found, RanEvent(file, loaded.program, scope))
@@ -186,9 +186,9 @@ def _scope(watched: _MonitorRun, environment: Environment) -> EvaluationScope:
 
 
 def _is_met(watched: _MonitorRun, name: str, environment: Environment) -> bool | None:
-    compiled = next(each.compiled for each in watched.loaded.monitors if each.name == name)
+    monitor = next(each for each in watched.loaded.monitors if each.program.name == name)
     state = watched.record.state
-    return compiled.when(_facts(watched.record), state.data, watched.values, environment)
+    return monitor.when(_facts(watched.record), state.data, watched.values, environment)
 
 
 def _check(
@@ -214,9 +214,9 @@ def _check(
 
 
 def _explain_monitor(watched: _MonitorRun, monitor: LoadedMonitor, scope: EvaluationScope) -> str:
-    if evaluate(monitor.compiled.monitor.when, scope) is not True:
+    if evaluate(monitor.program.when, scope) is not True:
         return "is not met"
-    if monitor.name in watched.alerts:
+    if monitor.program.name in watched.alerts:
         return "is met"
     keyless = (
         monitor.key(_facts(watched.record), watched.record.state.data, scope.environment) is None
@@ -226,6 +226,6 @@ def _explain_monitor(watched: _MonitorRun, monitor: LoadedMonitor, scope: Evalua
 
 def _reasons(watched: _MonitorRun, scope: EvaluationScope) -> Iterator[str]:
     for monitor in watched.loaded.monitors:
-        yield f"monitor {monitor.name} {_explain_monitor(watched, monitor, scope)}"
+        yield f"monitor {monitor.program.name} {_explain_monitor(watched, monitor, scope)}"
         for words, index, type_ in monitor.shows:
             yield f"  {words} is {written_value(watched.values[index], type_)}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tollkeeper.engine.lists.environment import Environment
@@ -27,28 +26,11 @@ from tollkeeper.grammar.vocabulary import Vocabulary
 _NO_CONDITION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRule:
-    """`decide(p, s, h, e)` gives the index of the met condition, -1 when none is."""
-
-    rule: p.Rule
-    decide: Callable[[Any, int | None, Sequence[Value | None], Environment], int]
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledMonitor:
-    """`when(p, v, h, e)` is true, false or missing; `key(p, v, e)` is None when a part is missing.
-
-    For events `p` only needs `arrived`.
-    """
-
-    monitor: p.Monitor
-    when: Callable[[Any, Any, Sequence[Value | None], Environment], bool | None]
-    key: Callable[[Any, Any, Environment], Key | None]
-
-
-def compile_rule(rule: p.Rule, vocabulary: Vocabulary) -> CompiledRule:
-    """The rule as one function."""
+def compile_rule(
+    rule: p.Rule, vocabulary: Vocabulary
+) -> Callable[[Any, int | None, Sequence[Value | None], Environment], int]:
+    """The rule as a function of (p, s, h, e) that gives the index of the met condition, -1 when none
+    is."""
     roots = [condition.when for condition in rule.conditions]
     made = module(("p", "s", "h", "e"), roots, Digests(rule.lets), rule.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
@@ -57,7 +39,7 @@ def compile_rule(rule: p.Rule, vocabulary: Vocabulary) -> CompiledRule:
         met = test(unit, condition.when, True)
         unit.body.append(code.when(met, [ast.Return(code.constant(index))]))
         write_routines(made)
-    return CompiledRule(rule, finish_unit(unit, code.constant(_NO_CONDITION)))
+    return finish_unit(unit, code.constant(_NO_CONDITION))
 
 
 def compile_scorecard(
@@ -96,10 +78,14 @@ def compile_reads(
     return compile_keys(parameters, keys, Digests(program.lets), vocabulary)
 
 
-def compile_monitors(event: p.EventType, vocabulary: Vocabulary) -> tuple[CompiledMonitor, ...]:
-    """The monitors of an event type."""
-    digests = Digests(event.lets)
-    return tuple(_compile_monitor(each, event, digests, vocabulary) for each in event.monitors)
+def compile_monitor(
+    monitor: p.Monitor, event: p.EventType, digests: Digests, vocabulary: Vocabulary
+) -> Callable[[Any, Any, Sequence[Value | None], Environment], bool | None]:
+    """The condition of an event type's monitor as a function of (p, v, h, e), None when missing; for
+    events `p` only needs `arrived`."""
+    made = module(("p", "v", "h", "e"), [monitor.when], digests, event.histories, vocabulary)
+    unit = Unit(made, count_reads([monitor.when], made))
+    return finish_unit(unit, _statement(unit, monitor.when).expression())
 
 
 def compile_labels(
@@ -108,12 +94,8 @@ def compile_labels(
     """A function of (p, v, h, e) that gives, for each label, whether its condition is met and the
     payment's id."""
     expressions = [part for each in event.labels for part in (each.when, each.payment)]
-    made = module(
-        ("p", "v", "h", "e"), expressions, Digests(event.lets), event.histories, vocabulary
-    )
-    unit = Unit(made, count_reads(expressions, made))
-    found = [_statement(unit, node) for node in expressions]
-    return finish_unit(unit, tuple_of(found))
+    parameters = ("p", "v", "h", "e")
+    return compile_values(expressions, event.lets, event.histories, vocabulary, parameters)
 
 
 def compile_values(
@@ -121,27 +103,13 @@ def compile_values(
     lets: Sequence[p.Let],
     histories: Sequence[p.History],
     vocabulary: Vocabulary,
-) -> Callable[[Any, int | None, Sequence[Value | None], Environment], tuple[Value | None, ...]]:
-    """A function of (p, s, h, e) that gives the value of each expression."""
-    made = module(("p", "s", "h", "e"), expressions, Digests(lets), histories, vocabulary)
+    parameters: tuple[str, ...] = ("p", "s", "h", "e"),
+) -> Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]:
+    """A function of the parameters that gives the value of each expression."""
+    made = module(parameters, expressions, Digests(lets), histories, vocabulary)
     unit = Unit(made, count_reads(expressions, made))
     found = [_statement(unit, node) for node in expressions]
     return finish_unit(unit, tuple_of(found))
-
-
-def _compile_monitor(
-    monitor: p.Monitor, event: p.EventType, digests: Digests, vocabulary: Vocabulary
-) -> CompiledMonitor:
-    roots = [monitor.when]
-    made = module(("p", "v", "h", "e"), roots, digests, event.histories, vocabulary)
-    unit = Unit(made, count_reads(roots, made))
-    when = finish_unit(unit, _statement(unit, monitor.when).expression())
-    keys = compile_keys(("p", "v", "e"), [monitor.by], digests, vocabulary)
-
-    def key(p: Any, v: Any, e: Environment) -> Key | None:
-        return keys(p, v, e)[0]
-
-    return CompiledMonitor(monitor, when, key)
 
 
 def _statement(unit: Unit, node: p.Expression) -> Code:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,12 +67,12 @@ def test_what_says_nothing_is_missed_by_no_later_record(steps, cool_down):
     states, now = MonitorStates(), 10 * len(steps)
     for sequence, (key, met, _) in enumerate(steps, start=1):
         states.replay(1, sequence, [transition(key, met, sequence * 10)])
-    monitor = SimpleNamespace(every=cool_down or None)
+    every = cool_down or None
     silent = list(states.without_meaning(1, {("sign_in", "many"): cool_down}, now))
     for key in ("a", "b"):
         known = states.of((1, "sign_in", "many", (key,)))
         alike = all(
-            _is_transition(monitor, known, met, at) == _is_transition(monitor, None, met, at)
+            _is_transition(every, known, met, at) == _is_transition(every, None, met, at)
             for met in (True, False)
             for at in (now, now + 1)
         )

@@ -203,5 +203,5 @@ def test_a_stored_rule_decides_as_it_did_when_it_was_stored(differs, declines, c
     )
     sent = {name: value for name, value in (PLAIN | differs).items() if value is not None}
     facts = derive(msgspec.convert(sent, Payment), 0, lambda _: None)
-    met = compile_rule(stored, words()).decide(facts, None, (declines,), environment)
+    met = compile_rule(stored, words())(facts, None, (declines,), environment)
     assert (stored.conditions[met].name if met >= 0 else None) == condition

@@ -73,8 +73,8 @@ def same(one: Any, other: Any) -> bool:
 def test_a_compiled_rule_decides_and_values_every_part_as_the_interpreter(
     program: p.Rule, seed: int
 ) -> None:
-    decide = compile_rule(program, VOCABULARY).decide
-    opposites = [compile_rule(each, VOCABULARY).decide for each in opposites_of(program)]
+    decide = compile_rule(program, VOCABULARY)
+    opposites = [compile_rule(each, VOCABULARY) for each in opposites_of(program)]
     parts = scalars(program)
     values = compile_values(parts, program.lets, program.histories, VOCABULARY)
     random = Random(seed)

@@ -73,7 +73,7 @@ def test_a_chain_of_lets_decides_and_values_each_as_the_interpreter(
 
 
 def agrees(program: p.Rule, seed: int) -> None:
-    decide = compile_rule(program, VOCABULARY).decide
+    decide = compile_rule(program, VOCABULARY)
     parts = [condition.when for condition in program.conditions]
     values = compile_values(parts, program.lets, program.histories, VOCABULARY)
     random = Random(seed)

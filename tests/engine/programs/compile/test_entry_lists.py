@@ -66,7 +66,7 @@ rule basket
 
 
 def test_each_payment_is_asked_for_its_own_lists() -> None:
-    decide = compile_rule(checked(RULE), VOCABULARY).decide
+    decide = compile_rule(checked(RULE), VOCABULARY)
 
     def met(metadata: dict[str, Any]) -> int:
         return decide(paid(f"metadata = {json.dumps(metadata)}"), None, (), EMPTY)

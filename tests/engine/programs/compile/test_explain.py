@@ -89,7 +89,7 @@ def test_an_explanation_always_says_what_the_compiled_rule_decides(
     seen = situation(Random(seed), program.histories)
     inputs = Inputs(seen.facts, seen.values, seen.environment, seen.score)
     found = explain_rule(program, {None: ""}, inputs, VOCABULARY)
-    decide = compile_rule(program, VOCABULARY).decide
+    decide = compile_rule(program, VOCABULARY)
     index = decide(seen.facts, seen.score, seen.values, seen.environment)
     assert found.met == (None if index < 0 else program.conditions[index].name)
     assert msgspec.json.decode(msgspec.json.encode(found), type=RuleExplanation) == found

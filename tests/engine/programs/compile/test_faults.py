@@ -140,8 +140,8 @@ def case(program: p.Rule, situations: list[Situation]) -> Case:
 
 def agrees(case: Case) -> bool:
     program = case.program
-    decide = compile_rule(program, VOCABULARY).decide
-    opposites = [compile_rule(each, VOCABULARY).decide for each in opposites_of(program)]
+    decide = compile_rule(program, VOCABULARY)
+    opposites = [compile_rule(each, VOCABULARY) for each in opposites_of(program)]
     valued = compile_values(case.parts, program.lets, program.histories, VOCABULARY)
     for read, outcomes, values in case.seen:
         if decide(*read) != (outcomes.index(True) if True in outcomes else -1):

@@ -15,12 +15,12 @@ from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import Inputs, explain_scorecard
 from tollkeeper.engine.programs.compile.functions import score
 from tollkeeper.engine.programs.compile.python import (
-    compile_monitors,
     compile_reads,
     compile_rule,
     compile_scorecard,
 )
 from tollkeeper.engine.programs.compile.series import compile_series
+from tollkeeper.engine.programs.event_type import load_event_type
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
@@ -139,7 +139,7 @@ def test_a_series_takes_the_values_of_what_its_where_lets_through() -> None:
 
 
 def test_histories_are_read_by_their_place() -> None:
-    decide = compile_rule(checked(HISTORIES), VOCABULARY).decide
+    decide = compile_rule(checked(HISTORIES), VOCABULARY)
     assert decide(paid(""), None, (10_001, None, None), EMPTY) == 0
     assert decide(paid(""), None, (10_000, 5, None), EMPTY) == -1
     assert decide(paid(""), None, (None, None, True), EMPTY) == 0
@@ -174,7 +174,7 @@ event sign_in
 
 def test_a_monitor_reads_the_event_and_its_metrics() -> None:
     event: p.EventType = checked(EVENT)
-    (monitor,) = compile_monitors(event, VOCABULARY)
+    (monitor,) = load_event_type(event, 1, EVENT, VOCABULARY).monitors
     data = {"user_id": "a", "result": "failure", "took": 1_999_999}
     assert monitor.when(None, data, (10,), EMPTY) is True
     assert monitor.when(None, data, (9,), EMPTY) is False

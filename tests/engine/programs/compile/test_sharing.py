@@ -51,7 +51,7 @@ rule twice
 @pytest.mark.parametrize("text", [LATE, EARLY, WRITTEN_TWICE])
 def test_a_list_is_asked_once_however_many_conditions_ask(text: str) -> None:
     names = Counting()
-    decide = compile_rule(checked(text), VOCABULARY).decide
+    decide = compile_rule(checked(text), VOCABULARY)
     seen = paid('amount = 9, user.id = "a", transactions = [{"duration": 5}, {"duration": 6}]')
     assert decide(seen, None, (), Environment(lists={"names": names})) == -1
     assert names.asked == ["a"]
@@ -60,6 +60,6 @@ def test_a_list_is_asked_once_however_many_conditions_ask(text: str) -> None:
 @pytest.mark.parametrize("text", [LATE, WRITTEN_TWICE])
 def test_a_let_that_no_condition_reaches_is_not_worked_out(text: str) -> None:
     names = Counting()
-    decide = compile_rule(checked(text), VOCABULARY).decide
+    decide = compile_rule(checked(text), VOCABULARY)
     assert decide(paid('amount = 1, user.id = "a"'), None, (), Environment({"names": names})) == -1
     assert names.asked == []

@@ -119,7 +119,7 @@ def test_many_conditions_of_the_deepest_nesting_compile_and_decide(
     number: int, build: Build
 ) -> None:
     program = rule(tuple(condition(build(DEEPEST), index) for index in range(number)))
-    decide = compile_rule(program, VOCABULARY).decide
+    decide = compile_rule(program, VOCABULARY)
     assert decide(paid(), None, (), EMPTY) in range(-1, number)
 
 
@@ -151,7 +151,7 @@ def test_500_lets_that_each_read_the_one_before_stay_linear(
         return rule((condition(late, 0), condition(last, 1)), tuple(lets))
 
     assert size_of(chained(500), monkeypatch) < 2.2 * size_of(chained(250), monkeypatch)
-    decide = compile_rule(chained(500), VOCABULARY).decide
+    decide = compile_rule(chained(500), VOCABULARY)
     assert decide(paid(), None, (), Environment()) in (-1, 0, 1)
 
 

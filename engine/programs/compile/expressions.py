@@ -16,7 +16,7 @@ from tollkeeper.engine.programs.compile.calls import call
 from tollkeeper.engine.programs.compile.code import Code
 from tollkeeper.engine.programs.compile.folds import Loop, fold
 from tollkeeper.engine.programs.compile.sharing import leading
-from tollkeeper.engine.programs.compile.unit import MEMO, Module, Unit, count_reads
+from tollkeeper.engine.programs.compile.unit import MEMO, Module, Unit, count_reads, reads_of
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.walk import resolve_let
@@ -210,24 +210,10 @@ def _test_code(unit: Unit, node: _Test) -> Code:
 def _read(unit: Unit, node: p.Expression) -> Code:
     vocabulary = unit.module.vocabulary
     match node:
-        case p.Fact():
-            return unit.field("p", vocabulary.payment, node.path)
-        case p.ElementFact():
-            return unit.field("x", vocabulary.transaction, node.path)
-        case p.DecisionFact():
-            return unit.field("d", vocabulary.decision, (node.name,))
-        case p.LabelFact():
-            return unit.read(("y",))
-        case p.ArrivalFact():
-            return unit.read(("p", "arrived"))
         case p.EventFact():
             event = unit.require(unit.read(("v",)))
             get = code.attribute(event.result, "get")
             return Code(code.call(get, code.constant(node.name)), event.needs, optional=True)
-        case p.Score():
-            return unit.read(("s",))
-        case p.History():
-            return unit.read(("h", unit.module.histories[unit.module.digests.of(node)]))
         case p.HeaderFact():
             headers = unit.require(unit.field("p", vocabulary.payment, (node.side, "headers")))
             found = code.call("header", headers.result, code.constant(node.name))
@@ -246,7 +232,8 @@ def _read(unit: Unit, node: p.Expression) -> Code:
             found = code.call("in_table", code.name("e"), table, key.result, column, at.result)
             return Code(found, (*key.needs, *at.needs), optional=True)
         case _:
-            raise AssertionError(node)
+            (plain,) = reads_of(node, unit.module)
+            return unit.read(plain)
 
 
 def _entry(unit: Unit, kind: t.Type, entry: Code) -> Code:

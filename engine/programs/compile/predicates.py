@@ -121,10 +121,7 @@ def in_list(unit: Unit, node: p.InList, value: Code, at: Code) -> Code:
 
 def in_entry(unit: Unit, node: p.InEntry, value: Code, entry: Code) -> Code:
     """`value in metadata["skus"]`."""
-    entries = unit.require(
-        Code(code.call("listed_entries", entry.result), entry.needs, optional=True)
-    )
-    value = unit.require(value)
+    entries, value = _listed(unit, entry), unit.require(value)
     assert isinstance(node.entry, p.MetadataFact)
     sets = code.attribute(code.name("p"), "entry_sets")
     looked_up = (sets, code.constant((node.entry.key, *node.entry.inner)), entries.result)
@@ -139,11 +136,13 @@ def in_entry(unit: Unit, node: p.InEntry, value: Code, entry: Code) -> Code:
 
 def entry_count(unit: Unit, entry: Code) -> Code:
     """`count(metadata["skus"])`."""
-    entry = unit.require(entry)
-    entries = unit.require(
-        Code(code.call("listed_entries", entry.result), entry.needs, optional=True)
-    )
+    entries = _listed(unit, unit.require(entry))
     return Code(code.call("len", entries.result), entries.needs)
+
+
+def _listed(unit: Unit, entry: Code) -> Code:
+    listed = code.call("listed_entries", entry.result)
+    return unit.require(Code(listed, entry.needs, optional=True))
 
 
 def text_test(unit: Unit, node: p.TextTest, left: Code, right: Code) -> Code:

@@ -193,6 +193,8 @@ def reads_of(node: p.Expression, module: Module) -> list[PlainRead]:
             return [("d", *fields.decision[node.name].access)]
         case p.LabelFact():
             return [("y",)]
+        case p.Score():
+            return [("s",)]
         case p.ArrivalFact():
             return [("p", "arrived")]
         case p.HeaderFact():

@@ -26,7 +26,7 @@ from tollkeeper.bench.background import repeating
 from tollkeeper.bench.servers import ACCOUNT, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import Contents, ListContents, add_entries, build_contents
+from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
 from tollkeeper.engine.lists.entries import index_key
 from tollkeeper.engine.lists.imports import import_entries
@@ -100,7 +100,7 @@ def keys(kind: str, count: int, distinct: int) -> list[Value]:
 
 def lookup_time(contents: Contents, wanted: list[Value]) -> float:
     """Return the seconds per lookup, the best of the rounds."""
-    look = contents.contains if isinstance(contents, ListContents) else contents.find
+    look = contents.contains if isinstance(contents.spec, ListSpec) else contents.find
     best = float("inf")
     for _ in range(ROUNDS):
         start = perf_counter()

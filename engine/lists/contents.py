@@ -4,46 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import column_values, index_key
 from tollkeeper.engine.lists.indexes import ExactIndex, Index, network_index, prefix_index
 from tollkeeper.engine.lists.layers import HeldEntry, Layers
-from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, lookup_of
+from tollkeeper.engine.lists.spec import Spec, TableSpec, lookup_of
 from tollkeeper.grammar.program import Value
 
 
 @dataclass(frozen=True, slots=True)
-class ListContents:
-    """An `EntryList`; numbers are looked up at scale 6."""
+class Contents:
+    """An `EntryList` or a `Table`, as `spec` says; numbers are looked up at scale 6."""
 
-    spec: ListSpec
+    spec: Spec
     index: Index
 
     def contains(self, value: Value, at: int) -> bool:
         return self.index.find(value, at) is not None
 
-
-@dataclass(frozen=True, slots=True)
-class TableContents:
-    """A `Table`."""
-
-    spec: TableSpec
-    index: Index
-
     def find(self, key: Value, at: int) -> Mapping[str, Value | None] | None:
         held = self.index.find(key, at)
+        assert isinstance(self.spec, TableSpec)
         return None if held is None else dict(zip(self.spec.columns, held.columns, strict=True))
-
-
-Contents: TypeAlias = ListContents | TableContents
 
 
 def build_contents(spec: Spec, entries: Iterable[ListEntry]) -> Contents:
     """The contents of a list or table from the entries that the journal keeps."""
-    index = _index(spec, dict(_rows(spec, entries)))
-    return ListContents(spec, index) if isinstance(spec, ListSpec) else TableContents(spec, index)
+    return Contents(spec, _index(spec, dict(_rows(spec, entries))))
 
 
 def add_entries(contents: Contents, entries: Iterable[ListEntry]) -> Contents:
@@ -69,10 +57,7 @@ def held_entry(contents: Contents, value: str) -> HeldEntry | None:
 
 
 def _change(contents: Contents, changes: Mapping[Value, HeldEntry | None]) -> Contents:
-    index = contents.index.with_changes(changes)
-    if isinstance(contents, ListContents):
-        return ListContents(contents.spec, index)
-    return TableContents(contents.spec, index)
+    return Contents(contents.spec, contents.index.with_changes(changes))
 
 
 def _index(spec: Spec, held: Mapping[Value, HeldEntry]) -> Index:

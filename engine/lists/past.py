@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from tollkeeper.engine.journal.entries import ListEntry
-from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents, build_contents
+from tollkeeper.engine.lists.contents import Contents, build_contents
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.lists.spec import ListSpec, Spec, lookup_of
 from tollkeeper.engine.lists.values import (
@@ -30,30 +30,19 @@ FindEntries: TypeAlias = Callable[[Sequence[str]], Iterable[ListEntry]]
 
 
 @dataclass(frozen=True, slots=True)
-class PastList:
-    """An `EntryList`; `read_around` reads those of its entries that can match a value."""
+class PastContents:
+    """An `EntryList` or a `Table`; `read_around` reads those of its entries that can match a value."""
 
     read_around: Callable[[Value], Contents]
 
     def contains(self, value: Value, at: int) -> bool:
-        held = self.read_around(value)
-        assert isinstance(held, ListContents)
-        return held.contains(value, at)
-
-
-@dataclass(frozen=True, slots=True)
-class PastTable:
-    """A `Table`; `read_around` reads those of its rows that can match a key."""
-
-    read_around: Callable[[Value], Contents]
+        return self.read_around(value).contains(value, at)
 
     def find(self, key: Value, at: int) -> Mapping[str, Value | None] | None:
-        held = self.read_around(key)
-        assert isinstance(held, TableContents)
-        return held.find(key, at)
+        return self.read_around(key).find(key, at)
 
 
-def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
+def look_up(spec: Spec, find: FindEntries) -> PastContents:
     """A list or table that answers as `build_contents` of all entries would; it caches what it
     reads."""
 
@@ -61,7 +50,7 @@ def look_up(spec: Spec, find: FindEntries) -> PastList | PastTable:
     def read_around(key: Value) -> Contents:
         return build_contents(spec, find(tuple(candidate_values(spec, key))))
 
-    return PastList(read_around) if isinstance(spec, ListSpec) else PastTable(read_around)
+    return PastContents(read_around)
 
 
 def holding_values(spec: Spec, text: str) -> Iterator[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
-from tollkeeper.engine.lists.contents import Contents, ListContents
+from tollkeeper.engine.lists.contents import Contents
+from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.programs.active import (
     SCORECARD_NAME,
     ActivePrograms,
@@ -77,7 +78,7 @@ def with_contents(
     kept = active.environment
     environment = (
         replace(kept, lists={**kept.lists, name: contents})
-        if isinstance(contents, ListContents)
+        if isinstance(contents.spec, ListSpec)
         else replace(kept, tables={**kept.tables, name: contents})
     )
     held = {**active.contents, name: contents}

@@ -9,9 +9,10 @@ from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from tollkeeper.engine.journal.journal import Journal
-from tollkeeper.engine.lists.contents import Contents, ListContents, TableContents
+from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.lists.environment import EntryList, Environment, Table
-from tollkeeper.engine.lists.past import PastList, look_up
+from tollkeeper.engine.lists.past import look_up
+from tollkeeper.engine.lists.spec import ListSpec, TableSpec
 from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.engine.registry.state import Account
@@ -23,8 +24,8 @@ def account_environment(account: Account, contents: Mapping[str, Contents]) -> E
     It is computed again when the account has changed: folding a change gives another `Account`.
     """
     return Environment(
-        lists={name: held for name, held in contents.items() if isinstance(held, ListContents)},
-        tables={name: held for name, held in contents.items() if isinstance(held, TableContents)},
+        lists={name: held for name, held in contents.items() if isinstance(held.spec, ListSpec)},
+        tables={name: held for name, held in contents.items() if isinstance(held.spec, TableSpec)},
         rates=scaled_rates(account.settings),
         time_zone=ZoneInfo(account.settings.time_zone),
     )
@@ -63,7 +64,7 @@ class PastEnvironments:
             if now is None or sequence <= each.changed:
                 find = partial(self._journal.list_entries_at, self._account.number, name, sequence)
                 found = look_up(each.spec, find)
-                if isinstance(found, PastList):
+                if isinstance(each.spec, ListSpec):
                     lists[name] = found
                 else:
                     tables[name] = found

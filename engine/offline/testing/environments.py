@@ -7,14 +7,12 @@ from typing import Any
 
 from tollkeeper.engine.lists.contents import (
     Contents,
-    ListContents,
-    TableContents,
     add_entries,
     build_contents,
 )
 from tollkeeper.engine.lists.entries import read_entry
 from tollkeeper.engine.lists.environment import Environment
-from tollkeeper.engine.lists.spec import ListSpec, Spec
+from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec
 from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.grammar import program as p
@@ -68,8 +66,8 @@ def with_entries(name: str, held: Contents, entries: Iterable[object]) -> Conten
 def environment_of(contents: Mapping[str, Contents]) -> Environment:
     """The environment of an account with these lists and tables and default settings."""
     return Environment(
-        lists={name: held for name, held in contents.items() if isinstance(held, ListContents)},
-        tables={name: held for name, held in contents.items() if isinstance(held, TableContents)},
+        lists={name: held for name, held in contents.items() if isinstance(held.spec, ListSpec)},
+        tables={name: held for name, held in contents.items() if isinstance(held.spec, TableSpec)},
     )
 
 

@@ -29,7 +29,7 @@ def json_writer(type_: t.Type) -> Callable[[Any], JsonValue]:
         case t.Number(scale=int(scale)):
             return partial(_decimal, scale)
         case t.Ip():
-            return _address
+            return partial(show_network, bits=IP_BITS)
         case t.Instant():
             return show_instant
         case t.Duration():
@@ -38,10 +38,6 @@ def json_writer(type_: t.Type) -> Callable[[Any], JsonValue]:
             return bool
         case _:
             return str
-
-
-def _address(value: int) -> str:
-    return show_network(value, IP_BITS)
 
 
 def _decimal(scale: int, value: int) -> int | float:

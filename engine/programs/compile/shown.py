@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.grammar import types as t
 
-_MAPPED = 0xFFFF
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
 _SECOND = 1_000_000
 
@@ -38,7 +37,7 @@ def written_value(value: Any, kind: t.Type) -> str:
         case t.String():
             return json.dumps(value, ensure_ascii=False)
         case t.Ip():
-            return _address(value)
+            return show_network(value, IP_BITS)
         case t.Instant():
             return show_instant(value)
         case t.Duration():
@@ -61,11 +60,6 @@ def shown_duration(microseconds: int) -> str:
         seconds = Decimal(rest) / _SECOND
         parts.append(f"{seconds.normalize():f}s")
     return ("-" if microseconds < 0 else "") + " ".join(parts)
-
-
-def _address(number: int) -> str:
-    is_ipv4 = number >> 32 == _MAPPED
-    return str(IPv4Address(number & 0xFFFF_FFFF) if is_ipv4 else IPv6Address(number))
 
 
 def one_line(text: str) -> str:

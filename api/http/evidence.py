@@ -111,7 +111,7 @@ async def list_counted_records(
         read_place(request, "cursor", cursor),
         read_limit(limit),
     )
-    return CountedRecords(page.records, show_place(request, page.cursor))
+    return CountedRecords(page.items, show_place(request, page.cursor))
 
 
 @operation(

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
 
 from tollkeeper.engine.explain.evidence import AggregateRead, counted_record, counted_values
 from tollkeeper.engine.explain.explain import LOOKED_THROUGH, Past, history_reads, past_of
+from tollkeeper.engine.explain.records import ItemPage
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.programs.compile.explain import CountedRecord
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.past_states import PastStates
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.stored_records import StoredRecords
-
-
-class CountedPage(NamedTuple):
-    """`cursor` continues, None at the end; a page with fewer records than asked for may have one."""
-
-    records: list[CountedRecord]
-    cursor: int | None
 
 
 async def counted_page(
@@ -31,7 +24,7 @@ async def counted_page(
     index: int,
     cursor: int | None,
     limit: int,
-) -> CountedPage:
+) -> ItemPage[CountedRecord]:
     """The records that aggregate `index` of the rule or scorecard counted when the payment was
     decided.
 
@@ -45,13 +38,15 @@ async def counted_page(
     return await asyncio.to_thread(_page, past, of, index, cursor, limit)
 
 
-def _page(past: Past, of: Decider, index: int, cursor: int | None, limit: int) -> CountedPage:
+def _page(
+    past: Past, of: Decider, index: int, cursor: int | None, limit: int
+) -> ItemPage[CountedRecord]:
     reading, reads = history_reads(past, of)
     if index >= len(reads):
         raise NotFound("index", f"the {of} read {len(reads)} aggregates of history for the payment")
     read, created = reads[index], past.created
     if read.key is None or (read.window.over is None and _says_no_time(read)):
-        return CountedPage([], None)
+        return ItemPage([], None)
     entries = past.journal.entries_back(
         created.account,
         _times(read),
@@ -71,8 +66,8 @@ def _page(past: Past, of: Decider, index: int, cursor: int | None, limit: int) -
             counted_record(read.window.type, *each) for each in counted_values(read, [record])
         ]
         if len(found) >= limit:
-            return CountedPage(found, entry.sequence)
-    return CountedPage(found, entries[-1].sequence if len(entries) == LOOKED_THROUGH else None)
+            return ItemPage(found, entry.sequence)
+    return ItemPage(found, entries[-1].sequence if len(entries) == LOOKED_THROUGH else None)
 
 
 def _says_no_time(read: AggregateRead) -> bool:

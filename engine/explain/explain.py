@@ -165,7 +165,7 @@ def _explain(past: Past) -> Explanation:
             first = decision.reads[:split]
             inputs = Inputs(facts, first, environment, digests=known.digests)
             scorecard = explain_scorecard(program, sources, inputs, full_vocabulary())
-            list_counted = _with_records(past, known.reading, scorecard.histories, 0)
+            list_counted = _with_records(past, "scorecard", scorecard.histories, 0)
             scorecard = replace(scorecard, histories=list_counted)
         if decision.rule is not None:
             checked, texts, known = _rule(then, decision.rule)
@@ -173,7 +173,7 @@ def _explain(past: Past) -> Explanation:
             inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
             rule = explain_rule(checked, texts, inputs, full_vocabulary())
             position = len(decision.reads) - len(theirs)
-            list_counted = _with_records(past, known.reading, rule.histories, position)
+            list_counted = _with_records(past, "rule", rule.histories, position)
             rule = replace(rule, histories=list_counted)
     return Explanation(
         payment=created.id,
@@ -187,24 +187,18 @@ def _explain(past: Past) -> Explanation:
 
 
 def _with_records(
-    past: Past,
-    reading: Reading,
-    histories: Sequence[ExplainedHistory],
-    position: int,
+    past: Past, of: Decider, histories: Sequence[ExplainedHistory], position: int
 ) -> tuple[ExplainedHistory, ...]:
     """The aggregates with the records they counted; their values begin at index `position` of the
     reads."""
     if not histories:
         return ()
-    decision, facts = past.decision, past.facts
-    values = decision.reads[position : position + len(histories)]
-    keys = reading.keys(facts, past.environments.at(past.created.sequence))
-    reads = aggregate_reads(reading.plan, keys, values, facts.timestamp, past.created.id)
+    reading, reads = history_reads(past, of)
     stored = StoredRecords(past.account, reading.plan.series, past.environments.at, past.label_of)
     within = _Window(past, stored, [read.window.over for read in reads])
     found = []
     for index, (history, read) in enumerate(zip(histories, reads, strict=True)):
-        if position + index in decision.lost:
+        if position + index in past.decision.lost:
             list_counted = replace(history, note="it could not be exact when it was read")
         else:
             list_counted = list_without_records(history, read) or within.list_counted(history, read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from tollkeeper.engine.decision import Action, Decision
 from tollkeeper.engine.intake.payment import Payment
@@ -17,6 +17,8 @@ from tollkeeper.engine.registry.audit import AuditItem, accessed_item, audit_ite
 from tollkeeper.engine.registry.changes import decode_change
 from tollkeeper.engine.stored_records import decode_decision, decode_recorded
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionItem:
@@ -28,18 +30,10 @@ class DecisionItem:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionItems:
+class ItemPage(Generic[T]):
     """`cursor` continues, None at the end; a page with fewer items than asked for may have one."""
 
-    items: list[DecisionItem]
-    cursor: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class AuditItems:
-    """`cursor` continues, None at the end; a page with fewer items than asked for may have one."""
-
-    items: list[AuditItem]
+    items: list[T]
     cursor: int | None
 
 
@@ -52,7 +46,7 @@ async def decided_page(
     rule: str | None = None,
     cursor: int | None = None,
     limit: int = 100,
-) -> DecisionItems:
+) -> ItemPage[DecisionItem]:
     """Decisions on payments that arrived at `since` (µs) or later, with this action, by this rule."""
 
     def matches(entry: Entry) -> bool:
@@ -67,7 +61,7 @@ async def decided_page(
         account, Kind.PAYMENT, since=since, wanted=matches, cursor=cursor, limit=limit
     )
     items = await asyncio.to_thread(lambda: [_decision_item(entry) for entry in page.entries])
-    return DecisionItems(items, page.cursor)
+    return ItemPage(items, page.cursor)
 
 
 class AuditFilter(NamedTuple):
@@ -93,7 +87,7 @@ async def audit_page(
     wanted: AuditFilter = WHOLE_AUDIT,
     cursor: int | None = None,
     limit: int = 100,
-) -> AuditItems:
+) -> ItemPage[AuditItem]:
     """The wanted changes of the account's configuration, reads of personal data, and people's labels, at
     `since` (µs) or later, newest first.
     """
@@ -114,7 +108,7 @@ async def audit_page(
     entries = found[:limit]
     items = await asyncio.to_thread(lambda: [_audit_item(entry) for entry in entries])
     ends_at = entries[-1].sequence if len(found) > limit else known_from
-    return AuditItems(items, ends_at or None)
+    return ItemPage(items, ends_at or None)
 
 
 def _kinds_of(action: str | None) -> tuple[Kind, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from time import monotonic
 
 import psycopg
 import pytest
@@ -12,13 +13,13 @@ from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.settings import Settings
-from tollkeeper.api.http.share import Serving, SharedShard, _follow
+from tollkeeper.api.http.share import _MANY, _STRIDE_S, Serving, SharedShard, _follow, _step
 from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.search.ask import run_search_process
-from tollkeeper.tests.engine.happenings import RULE, bare, happen
+from tollkeeper.tests.engine.happenings import RULE, bare, happen, pay
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.engine.test_following import following_of, known
 from tollkeeper.tests.postgres import own_database
@@ -87,3 +88,22 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
                 assert await known(following.engine, shop.account, shop.now) != before
                 serving.stopping.set()
                 assert not await following_it
+
+
+async def test_a_node_that_has_counted_many_entries_counts_the_next_ones_later(
+    tmp_path: Path,
+) -> None:
+    with own_database() as url:
+        async with open_shop(Database(url, tmp_path / "owner")) as shop:
+            await shop.publish(RULE)
+            await shop.engine.journal.flush()
+            async with following_of(shop, url, tmp_path / "follower") as following:
+                journal = shop.engine.journal
+                await _step(following, journal.last_sequence())
+                for step, (count, is_many) in enumerate(((1, False), (_MANY, True), (1, False))):
+                    for number in range(count):
+                        await pay(shop, f"p-{step}-{number}", bare())
+                    begun = monotonic()
+                    due = await _step(following, journal.last_sequence())
+                    assert following.counted == journal.last_sequence()
+                    assert (due >= begun + _STRIDE_S) if is_many else (due <= monotonic())

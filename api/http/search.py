@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias, get_args
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import Analyses, HeldOut, analyses
-from tollkeeper.api.http.errors import invalid, not_found
+from tollkeeper.api.http.errors import not_found
 from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
@@ -31,15 +31,15 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.visibility import check_visible
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import Verdict
-from tollkeeper.engine.search.filters import Filter, names_one_currency
+from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.find import (
     CountPayments,
     FindPayments,
     FoundPage,
     PaymentInShort,
     Sort,
+    check_sort,
 )
 from tollkeeper.engine.search.related import FindRelated, RelatedPayments
 from tollkeeper.engine.search.tally import Tally
@@ -244,11 +244,10 @@ ROUTES = (find_payments, count_payments, find_related)
 
 
 def read_sort(text: str | None, wanted: Filter) -> Sort:
-    """Which payments come first. Raises `Problem` 422."""
-    if text == "dearest" and not names_one_currency(wanted):
-        message = "amounts are compared in one currency: name it, as in `currency:BRL`"
-        raise invalid([Violation("currency", "missing", message)])
-    return read_choice("sort", text, get_args(Sort)) or "newest"  # type: ignore[return-value]
+    """Which payments come first. Raises `Problem` 422, `Invalid`."""
+    sort: Sort = read_choice("sort", text, get_args(Sort)) or "newest"  # type: ignore[assignment]
+    check_sort(sort, wanted)
+    return sort
 
 
 def lag_ms(lag: int) -> int:

@@ -160,11 +160,6 @@ def within_merchants(wanted: Filter, merchants: tuple[str, ...]) -> Filter:
     return replace(wanted, terms=(*wanted.terms, seen))
 
 
-def names_one_currency(wanted: Filter) -> bool:
-    """Whether all payments that the filter finds are in one currency."""
-    return any(len(terms) == 1 and terms[0][0] is Facet.CURRENCY for terms in wanted.terms)
-
-
 def read_members(text: str) -> list[FilterMember]:
     """Split the text form into members. Raises `Invalid` at `q`, naming the place."""
     members, position = [], 0

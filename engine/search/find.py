@@ -79,6 +79,14 @@ class FoundPage(Struct, frozen=True):
     last: int
 
 
+def check_sort(sort: Sort, wanted: Filter) -> None:
+    """Raises `Invalid` if amounts would be compared, and the filter doesn't name one currency."""
+    one = any(len(terms) == 1 and terms[0][0] is Facet.CURRENCY for terms in wanted.terms)
+    if sort == "dearest" and not one:
+        message = "amounts are compared in one currency: name it, as in `currency:BRL`"
+        raise Invalid([Violation("currency", "missing", message)])
+
+
 class FindPayments(Struct, frozen=True, tag=True):
     """A page of the payments that match a filter, those that come after the sequence number `cursor`
     in their order.

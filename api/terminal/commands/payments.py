@@ -13,7 +13,7 @@ from tollkeeper.api.terminal.output import out, print_json, say_cursor, show_who
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
-    from tollkeeper.engine.search.find import FoundPage
+    from tollkeeper.engine.search.find import FoundPage, Sort
 
 
 @click.command(panel="What happened")
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 @account_option
 @click.option("--count", is_flag=True, help="Print only their number.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500))
+@click.option(
+    "--sort",
+    default="newest",
+    show_default=True,
+    type=click.Choice(["newest", "oldest", "dearest"]),
+    help="Which come first; `dearest` is the largest amount of one currency, which the filter names.",
+)
 @click.option("--cursor", type=int, help="Continue after an earlier page.")
 @json_option
 @data_option
@@ -29,11 +36,12 @@ def payments(
     account: str,
     count: bool,
     limit: int,
+    sort: Sort,
     cursor: int | None,
     as_json_: bool,
     data: JournalSource,
 ) -> None:
-    """Find payments, newest first: toll payments 'action:deny bin:470200 since:1h'."""
+    """Find payments: toll payments 'action:deny bin:470200 since:1h'."""
     import msgspec
 
     from tollkeeper.api.http.search import found_view
@@ -41,11 +49,12 @@ def payments(
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.search.ask import LocalSearch
     from tollkeeper.engine.search.filters import read_filter, read_members
-    from tollkeeper.engine.search.find import CountPayments, FindPayments, FoundPage
+    from tollkeeper.engine.search.find import CountPayments, FindPayments, FoundPage, check_sort
 
     number = read_account(data, account).number
     with refusals():
         filter_ = read_filter(read_members(wanted), now())
+        check_sort(sort, filter_)
         search = LocalSearch(data)
         if count:
             total, _ = asyncio.run(search.ask(number, CountPayments(filter_), int))
@@ -54,7 +63,7 @@ def payments(
             else:
                 out.print(total)
             return
-        question = FindPayments(filter_, cursor, limit)
+        question = FindPayments(filter_, cursor, limit, sort)
         page: FoundPage
         page, _ = asyncio.run(search.ask(number, question, FoundPage))
     items = [msgspec.to_builtins(found_view(payment)) for payment in page.payments]

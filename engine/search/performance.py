@@ -116,11 +116,22 @@ def performance(
                     found[version, condition].add(block, both)
     for version, name in conditions:
         found[version, index.value(Facet.CONDITION, name)]
+    refused = {
+        sequence: entry
+        for counting in found.values()
+        for sequence in counting.refused
+        if (entry := index.tail.known(sequence, index.last)) is not None
+    }
+    followed = came_back(index, refused.values())
     return [
         counting.performance(
             condition=names.get(condition, _name_of(index, conditions, condition)) or None,
             version=version,
             last=counting.last or _last(index, rule, version, condition),
+            came_back=CameBack(
+                tuple(refused[each].id for each in counting.refused if each in refused),
+                tuple(refused[each].id for each in counting.refused if each in followed),
+            ),
         )
         for (version, condition), counting in sorted(
             found.items(), key=lambda each: (-each[0][0], -each[1].payments)
@@ -136,6 +147,7 @@ class _Counting:
     ) -> None:
         self.payments = 0
         self.last: int | None = None
+        self.refused: list[int] = []
         self._index = index
         self._days = days
         self._mature = mature
@@ -144,7 +156,6 @@ class _Counting:
         self._tallying = Tallying(index)
         self._money: Counter[str] = Counter()
         self._immature = self._by_score_too = 0
-        self._refused: list[int] = []
         self._trend = [0] * len(days)
 
     def add(self, block: int, hits: int) -> None:
@@ -179,7 +190,7 @@ class _Counting:
         if is_of_one_day:
             self._immature += hits.counts[0] if self._mature <= base else 0
             self._trend[days[0][0]] += hits.counts[0]
-        are_refused = hits.counts[_DENIED] and len(self._refused) < MOST_REFUSED
+        are_refused = hits.counts[_DENIED] and len(self.refused) < MOST_REFUSED
         if is_of_one_day and self.last is not None and not are_refused:
             return
         own = self._hits(block, hits)
@@ -197,13 +208,13 @@ class _Counting:
         return own & index.members(Facet.CONDITION, hits.condition, block)
 
     def _add_refused(self, block: int, hits: int) -> None:
-        index, left = self._index, MOST_REFUSED - len(self._refused)
+        index, left = self._index, MOST_REFUSED - len(self.refused)
         if left:
             refused = hits & index.members(Facet.ACTION, index.value(Facet.ACTION, "deny"), block)
-            self._refused += islice(descending(block, refused), left)
+            self.refused += islice(descending(block, refused), left)
 
     def performance(
-        self, condition: str | None, version: int, last: int | None
+        self, condition: str | None, version: int, last: int | None, came_back: CameBack
     ) -> ConditionPerformance:
         """Return the figures of all counted hits."""
         counted = self._tallying.tally()
@@ -214,7 +225,7 @@ class _Counting:
             money=dict(self._money),
             precision=_precision(counted),
             immature=self._immature / self.payments if self.payments else None,
-            came_back=_came_back(self._index, self._refused),
+            came_back=came_back,
             by_score_too=self._by_score_too,
             last=last,
             trend=tuple(self._trend),
@@ -259,14 +270,3 @@ def _last(index: AccountIndex, rule: str, version: int, condition: int) -> int |
         if members:
             return index.arrived((block << SHIFT) + members.bit_length() - 1)
     return None
-
-
-def _came_back(index: AccountIndex, refused: list[int]) -> CameBack:
-    """Of payments given by their sequence numbers: their ids, and those of the ones that came back."""
-    made = index.runs_made()
-    entries = [index.tail.known(sequence, index.last) for sequence in refused]
-    known = [entry for entry in entries if entry is not None]
-    return CameBack(
-        tuple(entry.id for entry in known),
-        tuple(entry.id for entry in known if came_back(index, entry, made)),
-    )

@@ -111,6 +111,22 @@ class AccountIndex:
         )
         return dict(rows.fetchall())
 
+    def stored_of(
+        self, facet: Facet, values: Collection[int], blocks: Collection[int]
+    ) -> dict[int, list[tuple[int, bytes]]]:
+        """Return the payments of these blocks that have each of these values, in stored form, with
+        their blocks; only of values that any have.
+        """
+        found: dict[int, list[tuple[int, bytes]]] = {}
+        for block, value, members in self.connection.execute(
+            "SELECT block, value, members FROM postings WHERE account = ? AND facet = ?"
+            " AND block IN (SELECT value FROM json_each(?))"
+            " AND value IN (SELECT value FROM json_each(?))",
+            (self.account, facet, json.dumps(sorted(blocks)), json.dumps(sorted(values))),
+        ):
+            found.setdefault(value, []).append((block, members))
+        return found
+
     def members_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, int]:
         """`stored_in`, unpacked to sets."""
         stored = self.stored_in(facet, value, blocks)
@@ -198,7 +214,7 @@ class AccountIndex:
             "SELECT run, value, entries FROM runs WHERE account = ? AND run IN"
             " (SELECT value FROM json_each(?)) AND value IN (SELECT value FROM json_each(?))"
             " ORDER BY run",
-            (self.account, json.dumps(runs), json.dumps(values)),
+            (self.account, json.dumps([*runs]), json.dumps([*values])),
         ):
             found.setdefault(value, []).append((run, entries))
         return found

@@ -3,8 +3,9 @@ payment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from typing import TypeVar
 
 from tollkeeper.engine.journal.entries import (
     Entry,
@@ -22,6 +23,8 @@ from tollkeeper.engine.registry.changes import Change, RecordedChange, encode_ch
 from tollkeeper.engine.registry.state import Account, fold_change
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import encode_stored
+
+T = TypeVar("T", bound=Change)
 
 asked_by: ContextVar[str | None] = ContextVar("asked_by", default=None)
 """The id of the HTTP request that caused the change, also in background work that the request
@@ -76,6 +79,20 @@ async def make_change(
             engine.state, engine.active = state, active
             withdraw_transitions(engine.monitors, account, sequence, transitions)
     await note_transitions(engine, account, sequence, transitions)
+
+
+async def change_account(
+    engine: Engine, account: int, by: str, decide: Callable[[Account], T | None]
+) -> T | None:
+    """Make the change that `decide` gives for the account as it is now, if any; returns it.
+
+    Raises what `decide` raises, and `JournalError`.
+    """
+    async with engine.changing:
+        change = decide(engine.state.accounts[account])
+        if change is not None:
+            await make_change(engine, account, by, change)
+    return change
 
 
 def put_in_force(

@@ -23,11 +23,11 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import EVENTS
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.make_change import change_account
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert
 from tollkeeper.engine.programs.json_values import JsonValue
-from tollkeeper.engine.publish.mark_alerts import put_alert_mark
-from tollkeeper.engine.registry.alert_marks import mark_of
+from tollkeeper.engine.registry.alert_marks import mark_alert, mark_of
 from tollkeeper.engine.registry.changes import AlertState
 from tollkeeper.engine.registry.errors import NotFound
 
@@ -197,14 +197,11 @@ async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A00
 async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
     alert = await _find(request, id)
     sent = (await read_json(request, AlertBody)).alert
-    await put_alert_mark(
+    await change_account(
         request.engine,
         request.key.account,
         request.key.id,
-        alert.sequence,
-        alert.number,
-        sent.state,
-        sent.note,
+        lambda state: mark_alert(state, alert.sequence, alert.number, sent.state, sent.note),
     )
     return AlertAnswer(_mark_alert(request, alert))
 

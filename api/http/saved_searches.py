@@ -14,7 +14,7 @@ from tollkeeper.api.http.parameters import LINE, path_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.make_change import change_account, make_change
 from tollkeeper.engine.registry.searches import (
     MAX_SEARCH_NAME,
     MAX_SEARCH_TEXT,
@@ -110,10 +110,7 @@ async def put_search(request: Request, name: SearchName) -> SearchAnswer:
         message = f"a saved search names nobody: leave out `{personal[0]}`"
         raise invalid([Violation("search.query", "invalid_value", message)])
     engine, key = request.engine, request.key
-    async with engine.changing:
-        change = save_search(request.account, name, query)
-        if change is not None:
-            await make_change(engine, key.account, key.id, change)
+    await change_account(engine, key.account, key.id, lambda state: save_search(state, name, query))
     return SearchAnswer(SearchView(name, query))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.make_change import change_account, make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Verb
 from tollkeeper.engine.registry.accounts import (
@@ -38,10 +38,7 @@ class SuspendAccount(AccountVerb, frozen=True):
     """Refuse the account's keys and send no notices for it, until it is resumed."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        number = self.number(engine)
-        async with engine.changing:
-            suspended = suspend_account(engine.state.accounts[number])
-            await make_change(engine, number, author, suspended)
+        await change_account(engine, self.number(engine), author, suspend_account)
         return Effect()
 
 
@@ -49,10 +46,7 @@ class ResumeAccount(AccountVerb, frozen=True):
     """Resume a suspended account."""
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        number = self.number(engine)
-        async with engine.changing:
-            resumed = resume_account(engine.state.accounts[number])
-            await make_change(engine, number, author, resumed)
+        await change_account(engine, self.number(engine), author, resume_account)
         engine.monitors.raised.set()
         return Effect()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,10 +13,10 @@ from tollkeeper.engine.journal.lock import mark_import
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.past import holding_values
 from tollkeeper.engine.lists.spec import Spec
-from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.make_change import change_account, make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
-from tollkeeper.engine.registry.changes import Change
+from tollkeeper.engine.registry.changes import Change, EntriesChanged, ListMade
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.lists import (
     check_entries_alone,
@@ -31,8 +31,7 @@ from tollkeeper.engine.registry.lists import (
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.runtime import Engine
 
-T = TypeVar("T")
-R = TypeVar("R")
+T = TypeVar("T", bound=Change)
 
 LIST_PAGE = 500
 _FEW = 10
@@ -52,32 +51,32 @@ async def decide_entries(
     account: int,
     by: str,
     name: str,
-    decide: Callable[[Account, Contents], tuple[Change, Addition | Removal | None]],
-) -> None:
-    """Make the change that `decide` gives for the account and the list's present contents.
+    count: int,
+    decide: Callable[[Account, Contents], tuple[T, Addition | Removal | None]],
+) -> T:
+    """Make the change that `decide` gives for the account and the list's present contents; returns
+    it. `count` is how many entries it is about.
 
-    Raises what `decide` raises."""
-    async with engine.changing:
-        all_present = engine.active[account].contents
+    Raises what `decide` raises, and `NotFound` for the list."""
+
+    def work() -> tuple[T, Addition | Removal | None, Contents | None]:
+        state, all_present = engine.state.accounts[account], engine.active[account].contents
+        find_list(state, name)
         present = all_present[name]
-        change, content = decide(engine.state.accounts[account], present)
+        change, content = decide(state, present)
         match content:
             case None:
-                await make_change(engine, account, by, change)
+                return change, None, None
             case Addition(entries=entries):
                 check_entry_count(_count_entries(all_present) + len(entries))
-                contents = add_entries(present, entries)
-                await make_change(engine, account, by, change, content, contents)
+                return change, content, add_entries(present, entries)
             case Removal(values=values):
-                contents = remove_values(present, values)
-                await make_change(engine, account, by, change, content, contents)
+                return change, content, remove_values(present, values)
 
-
-async def _map_beside_traffic(items: Sequence[T], work: Callable[[Iterable[T]], R]) -> R:
-    """Call `work` on the items: in a thread where they are many, so that payments do not wait."""
-    if len(items) <= _FEW:
-        return work(items)
-    return await asyncio.to_thread(work, items)
+    async with engine.changing:
+        made = work() if count <= _FEW else await asyncio.to_thread(work)
+        await make_change(engine, account, by, *made)
+    return made[0]
 
 
 async def list_page(
@@ -129,10 +128,11 @@ class MakeList(AccountVerb, frozen=True):
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         account, spec = self.number(engine), read_spec(self.spec)
-        async with engine.changing:
-            made = make_list(engine.state.accounts[account], self.name, spec)
-            if made is not None:
-                await make_change(engine, account, author, made)
+
+        def decide(state: Account) -> ListMade | None:
+            return make_list(state, self.name, spec)
+
+        made = await change_account(engine, account, author, decide)
         return Effect(count=int(made is not None))
 
 
@@ -146,21 +146,12 @@ class PutEntries(AccountVerb, frozen=True):
     entries: list[Any]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account, name = self.number(engine), self.name
-        async with engine.changing:
-            state = engine.state.accounts[account]
-            find_list(state, name)
+        def decide(state: Account, _held: Contents) -> tuple[EntriesChanged, Addition]:
             check_entries_alone(state)
-            change, content = await _map_beside_traffic(
-                self.entries, lambda each: put_entries(state, name, each, author)
-            )
-            present = engine.active[account].contents
-            check_entry_count(_count_entries(present) + len(content.entries))
-            held = present[name]
-            contents = await _map_beside_traffic(
-                content.entries, lambda each: add_entries(held, each)
-            )
-            await make_change(engine, account, author, change, content, contents)
+            return put_entries(state, self.name, self.entries, author)
+
+        number, count = self.number(engine), len(self.entries)
+        change = await decide_entries(engine, number, author, self.name, count, decide)
         return Effect(count=change.count)
 
 
@@ -171,19 +162,12 @@ class RemoveEntries(AccountVerb, frozen=True):
     values: list[Any]
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account, name = self.number(engine), self.name
-        async with engine.changing:
-            state = engine.state.accounts[account]
-            find_list(state, name)
+        def decide(state: Account, held: Contents) -> tuple[EntriesChanged, Removal]:
             check_entries_alone(state)
-            held = engine.active[account].contents[name]
-            change, content = await _map_beside_traffic(
-                self.values, lambda each: remove_entries(state, name, each, held)
-            )
-            contents = await _map_beside_traffic(
-                content.values, lambda each: remove_values(held, each)
-            )
-            await make_change(engine, account, author, change, content, contents)
+            return remove_entries(state, self.name, self.values, held)
+
+        number, count = self.number(engine), len(self.values)
+        change = await decide_entries(engine, number, author, self.name, count, decide)
         return Effect(count=change.count)
 
 

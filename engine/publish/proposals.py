@@ -6,7 +6,7 @@ from msgspec import structs
 
 from tollkeeper.engine.journal.entries import Addition, Removal
 from tollkeeper.engine.lists.contents import Contents
-from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.make_change import change_account, make_change
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.activate import bring_in, take_out
 from tollkeeper.engine.publish.change_lists import decide_entries
@@ -92,21 +92,21 @@ class Approve(AccountVerb, frozen=True):
                 return Deactivated(change.kind, change.name, proposal=number)
             return structs.replace(change, proposal=number)
 
+        def settle(state: Account) -> SettingsChanged:
+            wanted = check(state)
+            assert isinstance(wanted, SettingsChanged)
+            new = {name: getattr(wanted.settings, name) for name in wanted.changed}
+            return SettingsChanged(structs.replace(state.settings, **new), wanted.changed, number)
+
         proposed = proposals.find_proposal(engine.state.accounts[account], number).change
         if isinstance(proposed, EntriesWanted):
-            await decide_entries(engine, account, author, proposed.list, put)
+            count = len(proposed.entries)
+            await decide_entries(engine, account, author, proposed.list, count, put)
             return Effect()
         change = check(engine.state.accounts[account])
         match change:
             case SettingsChanged():
-                async with engine.changing:
-                    state = engine.state.accounts[account]
-                    wanted = check(state)
-                    assert isinstance(wanted, SettingsChanged)
-                    new = {name: getattr(wanted.settings, name) for name in wanted.changed}
-                    settings = structs.replace(state.settings, **new)
-                    made = SettingsChanged(settings, wanted.changed, number)
-                    await make_change(engine, account, author, made)
+                await change_account(engine, account, author, settle)
             case Deactivated():
                 await take_out(engine, account, author, check)
             case Activated() | RolloutSet():
@@ -148,10 +148,10 @@ class Refuse(AccountVerb, frozen=True):
 
         wanted = proposals.find_proposal(engine.state.accounts[account], number).change
         if isinstance(wanted, EntriesWanted):
-            await decide_entries(engine, account, author, wanted.list, remove)
+            count = len(wanted.entries)
+            await decide_entries(engine, account, author, wanted.list, count, remove)
             return Effect()
-        async with engine.changing:
-            await make_change(engine, account, author, change(engine.state.accounts[account]))
+        await change_account(engine, account, author, change)
         return Effect()
 
 
@@ -187,7 +187,8 @@ class PublishAlone(AccountVerb, frozen=True):
         state = engine.state.accounts[account]
         found = proposals.check_alone(state, number, until, reason, engine.clock())
         if isinstance(found, EntriesWanted):
-            await decide_entries(engine, account, author, found.list, put)
+            count = len(found.entries)
+            await decide_entries(engine, account, author, found.list, count, put)
             return Effect()
         of = found.kind, found.name, found.number
         await bring_in(engine, account, author, *of, change, progress)

@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.make_change import change_account
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.accounts import check_live
+from tollkeeper.engine.registry.changes import SettingsChanged
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.settings import change_settings, check_settings_alone
+from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.runtime import Engine
 
 
@@ -21,14 +23,16 @@ async def set_settings(
     engine: Engine, account: int, by: str, asked: Mapping[str, object]
 ) -> tuple[str, ...]:
     """Change settings; returns the names of those that changed. Raises `Invalid`."""
-    async with engine.changing:
-        check_live(engine.state.accounts[account])
-        change = change_settings(engine.state.accounts[account], asked)
-        if change is None:
-            return ()
-        check_settings_alone(engine.state.accounts[account], change)
-        await make_change(engine, account, by, change)
-        return change.changed
+
+    def decide(state: Account) -> SettingsChanged | None:
+        check_live(state)
+        change = change_settings(state, asked)
+        if change is not None:
+            check_settings_alone(state, change)
+        return change
+
+    made = await change_account(engine, account, by, decide)
+    return () if made is None else made.changed
 
 
 class ChangeSettings(AccountVerb, frozen=True):

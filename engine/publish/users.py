@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tollkeeper.engine.make_change import make_change
+from tollkeeper.engine.make_change import change_account
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry import users
+from tollkeeper.engine.registry.changes import UserRemoved, UserSet
 from tollkeeper.engine.registry.errors import Conflict
 from tollkeeper.engine.registry.sessions import LINK_LASTS
+from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.runtime import Engine
 
 
@@ -28,9 +30,7 @@ async def give_link(engine: Engine, account: int, by: str, name: str) -> UserLin
     """
     if not engine.ready.is_set():
         raise Conflict("service", "no service is ready on this data folder to sign in to")
-    async with engine.changing:
-        change = users.make_user_link(engine.state.accounts[account], name)
-        await make_change(engine, account, by, change)
+    await change_account(engine, account, by, lambda state: users.make_user_link(state, name))
     now = engine.clock()
     return UserLink(engine.sessions.make_link(account, name, None, now), now + LINK_LASTS)
 
@@ -46,12 +46,10 @@ class PutUser(AccountVerb, frozen=True):
     merchants: tuple[str, ...] | None = None
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account = self.number(engine)
-        async with engine.changing:
-            state = engine.state.accounts[account]
-            change = users.set_user(state, self.name, self.role, self.merchants)
-            if change is not None:
-                await make_change(engine, account, author, change)
+        def decide(state: Account) -> UserSet | None:
+            return users.set_user(state, self.name, self.role, self.merchants)
+
+        await change_account(engine, self.number(engine), author, decide)
         return Effect()
 
 
@@ -61,10 +59,10 @@ class DropUser(AccountVerb, frozen=True):
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account = self.number(engine)
-        async with engine.changing:
-            change = users.remove_user(engine.state.accounts[account], self.name)
-            await make_change(engine, account, author, change)
+        def decide(state: Account) -> UserRemoved:
+            return users.remove_user(state, self.name)
+
+        await change_account(engine, self.number(engine), author, decide)
         return Effect()
 
 

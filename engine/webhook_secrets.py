@@ -63,7 +63,7 @@ def has_outlived_secret(account: Account, now: int) -> bool:
 
 def _settle_entry(account: Account, key: FolderKey, now: int) -> Callable[[Entry], Entry]:
     def settle(entry: Entry) -> Entry:
-        recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+        recorded = decode_change(entry)
         for each in _holding_secrets([recorded]):
             kept = _keep_secrets(account, each, key, now)
             if kept != each.change:

@@ -128,7 +128,7 @@ def _sent_notice(entry: Entry) -> SentNotice:
             label = decode_label(entry.body)
             return SentLabel("label.created", at, label_view(entry.id, label))
         case Kind.CHANGE:
-            recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+            recorded = decode_change(entry)
             assert isinstance(recorded.change, Activated)
             rule = PublishedRule(recorded.change.name, recorded.change.number)
             return SentPublication("rule.published", at, rule)

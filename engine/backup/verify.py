@@ -100,47 +100,22 @@ def _add(report: VerifyReport, inspection: Inspection, where: str = "") -> None:
 def fault_of_entry(entry: Entry) -> str | None:
     """Why an entry's contents can't be read; None when they can."""
     try:
-        _DECODERS.get(entry.kind, _as_json)(entry)
+        if entry.kind == Kind.CHANGE:
+            decode_change(entry)
+        else:
+            _BODIES.get(entry.kind, msgspec.json.decode)(entry.body)
+        if entry.outcome:
+            is_payment = entry.kind == Kind.PAYMENT
+            (decode_decision if is_payment else msgspec.json.decode)(entry.outcome)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return str(error)
     return None
 
 
-def _payment(entry: Entry) -> None:
-    decode_recorded(entry.body)
-    if entry.outcome:
-        decode_decision(entry.outcome)
-
-
-def _update(entry: Entry) -> None:
-    decode_recorded(entry.body)
-    _outcome(entry)
-
-
-def _event(entry: Entry) -> None:
-    decode_event(entry.body)
-    _outcome(entry)
-
-
-def _change(entry: Entry) -> None:
-    decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
-
-
-def _as_json(entry: Entry) -> None:
-    msgspec.json.decode(entry.body)
-    _outcome(entry)
-
-
-def _outcome(entry: Entry) -> None:
-    if entry.outcome:
-        msgspec.json.decode(entry.outcome)
-
-
-_DECODERS: Mapping[int, Callable[[Entry], None]] = {
-    Kind.PAYMENT: _payment,
-    Kind.UPDATE: _update,
-    Kind.EVENT: _event,
-    Kind.CHANGE: _change,
+_BODIES: Mapping[int, Callable[[bytes], object]] = {
+    Kind.PAYMENT: decode_recorded,
+    Kind.UPDATE: decode_recorded,
+    Kind.EVENT: decode_event,
 }
 
 

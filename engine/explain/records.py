@@ -138,7 +138,7 @@ def _audit_item(entry: Entry) -> AuditItem:
         return accessed_item(entry.sequence, entry.arrived, decode_access(entry.body))
     if entry.kind == Kind.LABEL:
         return _judged_item(entry, decode_label(entry.body))
-    return audit_item(decode_change(entry.sequence, entry.arrived, entry.account, entry.body))
+    return audit_item(decode_change(entry))
 
 
 def _judged_item(entry: Entry, label: Label) -> AuditItem:

@@ -201,7 +201,7 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
     changed."""
 
     def erase(entry: Entry) -> Entry:
-        recorded = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+        recorded = decode_change(entry)
         change = recorded.change
         if isinstance(change, Proposed) and isinstance(change.change, EntriesWanted):
             others = _without_person(change.change, person)

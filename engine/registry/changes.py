@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.decision import Action
-from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.entries import Entry, ListEntry
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
@@ -488,7 +488,9 @@ def encode_change(by: str, change: Change, request: str | None = None) -> bytes:
     return _encode(_Body(by, change, request))
 
 
-def decode_change(sequence: int, at: int, account: int, body: bytes) -> RecordedChange:
-    """The change in an entry of kind `change`; `at` in µs. Raises `msgspec.ValidationError`."""
-    read = _decode(body)
-    return RecordedChange(sequence, at, account, read.by, read.change, read.request)
+def decode_change(entry: Entry) -> RecordedChange:
+    """The change in an entry of kind `change`. Raises `msgspec.ValidationError`."""
+    read = _decode(entry.body)
+    return RecordedChange(
+        entry.sequence, entry.arrived, entry.account, read.by, read.change, read.request
+    )

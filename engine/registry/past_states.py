@@ -59,7 +59,7 @@ def recorded_changes(entries: Iterable[Entry]) -> Iterator[RecordedChange]:
     """
     for entry in entries:
         try:
-            change = decode_change(entry.sequence, entry.arrived, entry.account, entry.body)
+            change = decode_change(entry)
         except UNREADABLE as error:
             Damage().meet(entry, error)
         else:

@@ -50,7 +50,7 @@ def _subject(kind: NoticeKind, entry: Entry) -> str | None:
     if kind == "label.created":
         return None if decode_label(entry.body).label is None else entry.id
     if kind == "rule.published":
-        change = decode_change(entry.sequence, entry.arrived, entry.account, entry.body).change
+        change = decode_change(entry).change
         return change.name if isinstance(change, Activated) and change.kind == "rule" else None
     return entry.id
 

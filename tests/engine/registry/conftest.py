@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
     Change,
@@ -31,9 +32,9 @@ class Registry:
 
     def record(self, change: Change, account: int = 1, by: str = "toll_abcdefgh") -> RecordedChange:
         sequence = len(self.log) + 1
-        recorded = decode_change(
-            sequence, NOON + sequence * 1_000_000, account, encode_change(by, change)
-        )
+        at = NOON + sequence * 1_000_000
+        body = encode_change(by, change)
+        recorded = decode_change(Entry(sequence, account, Kind.CHANGE, str(account), at, at, body))
         self.log.append(recorded)
         self.state = fold_change(self.state, recorded)
         return recorded

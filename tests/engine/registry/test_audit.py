@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from tollkeeper.engine.journal.entries import ListEntry
+from tollkeeper.engine.journal.entries import Entry, Kind, ListEntry
 from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.registry import changes
 from tollkeeper.engine.registry.audit import audit_item
@@ -104,6 +104,5 @@ def test_the_log_says_who_when_and_where(change):
 @pytest.mark.parametrize("change", EVERY, ids=lambda change: type(change).__name__)
 def test_every_change_is_read_back_as_it_was_written(change):
     body = changes.encode_change("toll publish", change)
-    assert changes.decode_change(17, 42, 1, body) == RecordedChange(
-        17, 42, 1, "toll publish", change
-    )
+    entry = Entry(17, 1, Kind.CHANGE, "1", 42, 42, body)
+    assert changes.decode_change(entry) == RecordedChange(17, 42, 1, "toll publish", change)

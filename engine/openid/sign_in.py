@@ -30,7 +30,7 @@ from tollkeeper.engine.openid.providers import Provider
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.users import PutUser
 from tollkeeper.engine.registry.errors import NotFound, Refused
-from tollkeeper.engine.registry.keys import shard_mark
+from tollkeeper.engine.registry.keys import hash_key, shard_mark
 from tollkeeper.engine.registry.sessions import SignInGrant
 from tollkeeper.engine.runtime import Engine
 
@@ -89,7 +89,7 @@ async def begin_sign_in(openid: OpenId, account: str, now: int, shard: int = 1) 
     if len(openid.attempts) >= MAX_ATTEMPTS:
         del openid.attempts[next(iter(openid.attempts))]
     attempt = SignInAttempt(account, state, nonce, verifier, now + ATTEMPT_LASTS)
-    openid.attempts[_hash(secret)] = attempt
+    openid.attempts[hash_key(secret)] = attempt
     query = {
         "response_type": "code",
         "client_id": provider.client_id,
@@ -108,7 +108,7 @@ async def finish_sign_in(
     engine: Engine, openid: OpenId, secret: str, state: str, code: str, issuer: str | None, now: int
 ) -> SignInGrant:
     """Finish a sign-in; returns who signs in. Raises `TokenError`, `UnreachableError`."""
-    attempt = openid.attempts.pop(_hash(secret), None)
+    attempt = openid.attempts.pop(hash_key(secret), None)
     if attempt is None or attempt.ends_at <= now:
         raise TokenError("nobody is under way with this secret")
     if not secrets.compare_digest(attempt.state.encode(), state.encode()):
@@ -182,7 +182,3 @@ async def _let_in(
     if name not in engine.state.accounts[number].users:
         raise TokenError("it is of nobody who is a user here")
     return SignInGrant(number, name)
-
-
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()

@@ -13,8 +13,9 @@ from tollkeeper.engine.registry.changes import (
     SessionStarted,
 )
 from tollkeeper.engine.registry.errors import Conflict
+from tollkeeper.engine.registry.keys import hash_key
 from tollkeeper.engine.registry.scopes import KeyScope
-from tollkeeper.engine.registry.sessions import SignInGrant, begin_session, hash_of, key_of_session
+from tollkeeper.engine.registry.sessions import SignInGrant, begin_session, key_of_session
 from tollkeeper.engine.registry.state import fold_change
 from tollkeeper.engine.runtime import Engine
 
@@ -35,7 +36,7 @@ async def start_session(engine: Engine, sign_in: SignInGrant) -> tuple[str, Sess
 async def end_session(engine: Engine, presented: str) -> bool:
     """End a session by its secret; False when there is none."""
     async with engine.changing:
-        hash_ = hash_of(presented)
+        hash_ = hash_key(presented)
         session = engine.state.sessions.get(hash_)
         if session is None:
             return False

@@ -95,11 +95,12 @@ def find_good(state: Configuration, hash_: bytes, now: int) -> ApiKey | None:
     # The look-up sees only hashes; the final comparison takes constant time.
     if key is None or not hmac.compare_digest(key.hash, hash_):
         return None
-    return key if _lasts(key, now) else None
+    return key if is_good(key, now) else None
 
 
-def _lasts(key: ApiKey, now: int) -> bool:
-    return key.expires_at is None or now < key.expires_at
+def is_good(key: ApiKey, now: int) -> bool:
+    """Whether the key is valid at `now` (µs)."""
+    return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
 
 
 def _check_scopes(scopes: Sequence[str]) -> list[Violation]:
@@ -113,7 +114,7 @@ def _check_scopes(scopes: Sequence[str]) -> list[Violation]:
 
 
 def hash_key(key: str) -> bytes:
-    """What is kept of a key."""
+    """What is kept of a key, or of the secret of a session, a link or a sign-in: its SHA-256."""
     hashed = _SHA256.copy()
     hashed.update(key.encode(errors="surrogatepass"))
     return hashed.digest()

@@ -5,14 +5,13 @@ So sessions survive a restart. Links, and when a session was last used, are only
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.registry.changes import SessionStarted
-from tollkeeper.engine.registry.keys import shard_mark
+from tollkeeper.engine.registry.keys import hash_key, is_good, shard_mark
 from tollkeeper.engine.registry.scopes import KeyScope, granted_scopes
 from tollkeeper.engine.registry.state import ApiKey, Configuration, Session, most_frequent
 from tollkeeper.engine.registry.users import key_of_user
@@ -63,12 +62,12 @@ class Sessions:
             first = next(of for of, (held, _) in self._links.items() if held.account == fullest)
             del self._links[first]
         held = SignInGrant(account, owner, scopes=None if scopes is None else tuple(scopes))
-        self._links[hash_of(code)] = held, now + LINK_LASTS
+        self._links[hash_key(code)] = held, now + LINK_LASTS
         return code
 
     def follow_link(self, code: str, now: int) -> SignInGrant | None:
         """Use a code up; returns who signs in, None for an unknown or used code."""
-        link, ends_at = self._links.pop(hash_of(code), (None, 0))
+        link, ends_at = self._links.pop(hash_key(code), (None, 0))
         return link if now < ends_at else None
 
     def find(self, state: Configuration, presented: str, now: int) -> tuple[Session, ApiKey] | None:
@@ -76,7 +75,7 @@ class Sessions:
 
         Counts as a use of the session.
         """
-        hash_ = hash_of(presented)
+        hash_ = hash_key(presented)
         session = state.sessions.get(hash_)
         if session is None or session.ends_at <= now:
             return None
@@ -94,7 +93,7 @@ def begin_session(sign_in: SignInGrant, now: int, shard: int = 1) -> tuple[str, 
     """The secret for the person's browser, and the change that starts the session."""
     secret = SESSION_PREFIX + shard_mark(shard) + secrets.token_urlsafe(_SECRET_BYTES)
     started = SessionStarted(
-        hash_of(secret), sign_in.owner, now + LONGEST_SESSION, sign_in.parent, sign_in.scopes
+        hash_key(secret), sign_in.owner, now + LONGEST_SESSION, sign_in.parent, sign_in.scopes
     )
     return secret, started
 
@@ -106,12 +105,7 @@ def key_of_session(state: Configuration, session: Session | SignInGrant, now: in
         return None
     if session.parent is not None:
         parent = account.keys.get(session.parent)
-        is_good = (
-            parent is not None
-            and parent.revoked_at is None
-            and (parent.expires_at is None or now < parent.expires_at)
-        )
-        return parent if is_good else None
+        return parent if parent is not None and is_good(parent, now) else None
     if session.scopes is None:
         user = account.users.get(session.owner)
         return None if user is None else key_of_user(account, user)
@@ -125,8 +119,3 @@ def key_of_session(state: Configuration, session: Session | SignInGrant, now: in
         created_at=now,
         created_by=session.owner,
     )
-
-
-def hash_of(presented: str) -> bytes:
-    """The SHA-256 under which a session or a link is kept."""
-    return hashlib.sha256(presented.encode(errors="surrogatepass")).digest()

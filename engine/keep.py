@@ -85,6 +85,23 @@ async def keep(engine: Engine, pending: Pending, idempotency: Idempotency | None
         await note_transitions(engine, account, sequence, transitions)
 
 
+async def keep_uncounted(
+    engine: Engine, account: int, kind: Kind, id_: str, time: int, body: bytes
+) -> None:
+    """Append what no window counts; returns once it is on disk. `time` in µs. Raises
+    `JournalError`."""
+    entry = Entry(
+        sequence=await engine.windows.take_sequence(),
+        account=account,
+        kind=kind,
+        id=id_,
+        arrived=engine.clock(),
+        time=time,
+        body=body,
+    )
+    await engine.journal.append(entry)
+
+
 async def take_back(engine: Engine, pending: Pending) -> None:
     """Take a record that will not be kept, and its label, out of the windows."""
     if pending.label is not None:

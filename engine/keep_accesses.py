@@ -8,7 +8,8 @@ import asyncio
 from typing import Final
 
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.keep import keep_uncounted
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.registry.accesses import DataAccess, access_of, encode_access
 from tollkeeper.engine.runtime import Engine
@@ -48,13 +49,4 @@ async def note_reveal(engine: Engine, account: int, by: str, payment: str, field
 
 
 async def _append(engine: Engine, account: int, last: int, access: DataAccess) -> None:
-    entry = Entry(
-        sequence=await engine.windows.take_sequence(),
-        account=account,
-        kind=Kind.ACCESS,
-        id=access.by,
-        arrived=engine.clock(),
-        time=last,
-        body=encode_access(access),
-    )
-    await engine.journal.append(entry)
+    await keep_uncounted(engine, account, Kind.ACCESS, access.by, last, encode_access(access))

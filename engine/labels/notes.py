@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.intake.violations import Violation
-from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.keep import keep_uncounted
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.runtime import Engine
 
@@ -46,16 +47,7 @@ async def add_note(
         raise Conflict("note", f"a payment has at most {MAX_NOTES} notes")
     now = engine.clock()
     note = PaymentNote(text, now, by)
-    entry = Entry(
-        sequence=await engine.windows.take_sequence(),
-        account=account,
-        kind=Kind.NOTE,
-        id=payment_id,
-        arrived=now,
-        time=now,
-        body=encode_note(note),
-    )
-    await engine.journal.append(entry)
+    await keep_uncounted(engine, account, Kind.NOTE, payment_id, now, encode_note(note))
     return note
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.keep import Pending
+from tollkeeper.engine.keep import Pending, keep
 from tollkeeper.engine.labels.label import (
     Label,
     LabelSource,
@@ -48,14 +48,7 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
         pending = await count_label(engine, payment, label, engine.clock())
         if pending is None:
             return False
-        kept = None
-        try:
-            kept = engine.journal.append(pending.entry)
-            await kept
-        finally:
-            # Also in a request that was cancelled: it is woken only once its entry is kept or lost.
-            if kept is None or kept.exception() is not None:
-                await engine.windows.withdraw(pending.observed)
+        await keep(engine, pending)
     return True
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+
+from tollkeeper.grammar.types import METADATA_SCALE, Boolean, Instant, Ip, Number, String, Type
 
 EntryType: TypeAlias = Literal["string", "number", "ip"]
 Lookup: TypeAlias = Literal["value", "prefix", "network"]
@@ -28,6 +31,30 @@ class TableSpec(Struct, frozen=True, tag_field="kind", tag="table"):
 
 
 Spec: TypeAlias = ListSpec | TableSpec
+
+
+COLUMN_TYPES: Final[Mapping[str, Type]] = {
+    "string": String(),
+    "number": Number(METADATA_SCALE),
+    "boolean": Boolean(),
+    "instant": Instant(),
+    "ip": Ip(),
+}
+"""The types of columns by their names, apart from choices."""
+_NAMES: Final[Mapping[type[Type], ColumnType]] = {
+    type(type_): name  # type: ignore[misc]
+    for name, type_ in COLUMN_TYPES.items()
+}
+
+
+def type_of_column(column: ColumnType) -> Type:
+    return COLUMN_TYPES[column] if isinstance(column, str) else String(column)
+
+
+def column_of_type(type_: Type) -> ColumnType:
+    """The column that holds values of a type that a program declares."""
+    choices = type_.choices if isinstance(type_, String) else None
+    return choices or _NAMES[type(type_)]
 
 
 def lookup_of(spec: Spec) -> Lookup:

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tollkeeper.engine.lists.spec import ColumnType, ListSpec, Spec, TableSpec
+from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, type_of_column
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Definitions, EventType, ListUse, TableUse
-from tollkeeper.grammar.types import METADATA_SCALE, Boolean, Instant, Ip, Number, String, Type
-
-_COLUMN_TYPES: Mapping[str, Type] = {
-    "string": String(),
-    "number": Number(METADATA_SCALE),
-    "boolean": Boolean(),
-    "instant": Instant(),
-    "ip": Ip(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +61,5 @@ def known_of(account: Account) -> KnownNames:
 
 
 def _table_use(name: str, spec: TableSpec) -> TableUse:
-    columns = {column: _column_type(type_) for column, type_ in spec.columns.items()}
+    columns = {column: type_of_column(type_) for column, type_ in spec.columns.items()}
     return TableUse(name, spec.by, columns)
-
-
-def _column_type(type_: ColumnType) -> Type:
-    return _COLUMN_TYPES[type_] if isinstance(type_, str) else String(type_)

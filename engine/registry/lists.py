@@ -11,12 +11,14 @@ from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal, Repl
 from tollkeeper.engine.lists.contents import Contents, has_value
 from tollkeeper.engine.lists.entries import canonical_value, read_entry
 from tollkeeper.engine.lists.spec import (
+    COLUMN_TYPES,
     ColumnType,
     EntryType,
     ListSpec,
     Lookup,
     Spec,
     TableSpec,
+    column_of_type,
 )
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
@@ -27,7 +29,6 @@ from tollkeeper.engine.registry.changes import (
 from tollkeeper.engine.registry.errors import Forbidden, Invalid, NotFound
 from tollkeeper.engine.registry.names import check_name
 from tollkeeper.engine.registry.state import Account, ListState
-from tollkeeper.grammar import types
 from tollkeeper.grammar.program import ListUse, TableUse
 
 MAX_AUDITED_VALUES = 100
@@ -40,7 +41,6 @@ _MAX_CHOICES = 1000
 
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _OWN_NAMES = ("value", "columns", "expires_at", "note", "by")
-_COLUMN_TYPES = ("string", "number", "boolean", "instant", "ip")
 
 
 def find_list(account: Account, name: str) -> ListState:
@@ -93,7 +93,7 @@ def make_declared_lists(
 
 def table_spec(use: TableUse) -> TableSpec:
     """The spec of a table that a program declares."""
-    return TableSpec(use.by, {name: _column_type(type_) for name, type_ in use.columns.items()})
+    return TableSpec(use.by, {name: column_of_type(type_) for name, type_ in use.columns.items()})
 
 
 def read_spec(given: Mapping[str, object]) -> Spec:
@@ -266,22 +266,6 @@ def replace_entries(
     return ListReplaced(name, content, count), Replacement(name, content)
 
 
-def _column_type(type_: types.Type) -> ColumnType:
-    match type_:
-        case types.Boolean():
-            return "boolean"
-        case types.Number():
-            return "number"
-        case types.Ip():
-            return "ip"
-        case types.Instant():
-            return "instant"
-        case types.String(choices=choices) if choices is not None:
-            return choices
-        case _:
-            return "string"
-
-
 def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]]:
     if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_COLUMNS:
         message = f"a table has 1 to {MAX_COLUMNS} columns, an object of names and types"
@@ -293,7 +277,7 @@ def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]
             taken = ", ".join(f"`{own}`" for own in _OWN_NAMES)
             message = f"a column's name is letters, digits and `_`, and none of {taken}"
             violations.append(Violation(f"columns.{name}", "invalid_format", message))
-        elif isinstance(type_, str) and type_ in _COLUMN_TYPES:
+        elif isinstance(type_, str) and type_ in COLUMN_TYPES:
             columns[name] = type_  # type: ignore[assignment]
         elif (
             isinstance(type_, list | tuple)
@@ -302,7 +286,7 @@ def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]
         ):
             columns[name] = tuple(type_)
         else:
-            known = ", ".join(f"`{known}`" for known in _COLUMN_TYPES)
+            known = ", ".join(f"`{known}`" for known in COLUMN_TYPES)
             message = f"a column's type is one of {known}, or an array of strings to choose from"
             violations.append(Violation(f"columns.{name}", "invalid_value", message))
     return columns, violations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -49,35 +49,45 @@ def facts_read(
     """
     fields = vocabulary.payment
     found: set[Access] = set()
+    for part in parts_read(expressions, lets):
+        match part:
+            case p.Fact():
+                found.add(fields[".".join(part.path)].access)
+            case p.HeaderFact():
+                found.add(fields[f"{part.side}.headers"].access)
+            case p.MetadataFact():
+                found.add(fields["metadata"].access)
+            case p.Call(function="amount_in"):
+                found |= {fields["amount"].access, fields["currency"].access}
+            case p.Fold() | p.History(series=p.Series(collection="transactions")):
+                found.add(fields["transactions"].access)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def parts_read(
+    expressions: Iterable[p.Expression], lets: Sequence[p.Let]
+) -> Iterator[p.Expression]:
+    """Every part of the expressions and of the lets that they read, each let once."""
     waiting, seen = list(expressions), set[int]()
     while waiting:
         for part in parts(waiting.pop()):
-            match part:
-                case p.LetValue(index=index):
-                    if index not in seen:
-                        seen.add(index)
-                        waiting.append(lets[index].value)
-                case p.Fact():
-                    found.add(fields[".".join(part.path)].access)
-                case p.HeaderFact():
-                    found.add(fields[f"{part.side}.headers"].access)
-                case p.MetadataFact():
-                    found.add(fields["metadata"].access)
-                case p.Call(function="amount_in"):
-                    found |= {fields["amount"].access, fields["currency"].access}
-                case p.Fold() | p.History(series=p.Series(collection="transactions")):
-                    found.add(fields["transactions"].access)
-                case _:
-                    pass
-    return frozenset(found)
+            if isinstance(part, p.LetValue) and part.index not in seen:
+                seen.add(part.index)
+                waiting.append(lets[part.index].value)
+            yield part
+
+
+def parts_of_series(series: p.Series) -> list[p.Expression]:
+    return [*series.by, *(part for part in (series.where, series.value) if part is not None)]
 
 
 def facts_of_series(
     series: p.Series, lets: Sequence[p.Let], vocabulary: Vocabulary
 ) -> frozenset[Access]:
     """The facts that a series reads of a record; `lets` are those of its program."""
-    expressions = [*series.by, *(part for part in (series.where, series.value) if part is not None)]
-    read = facts_read(expressions, lets, vocabulary)
+    read = facts_read(parts_of_series(series), lets, vocabulary)
     if series.collection == "transactions":
         read |= {vocabulary.payment["transactions"].access}
     return read

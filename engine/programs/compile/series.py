@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tollkeeper.engine.facts.fields_read import Access, facts_of_series
+from tollkeeper.engine.facts.fields_read import Access, facts_of_series, parts_of_series, parts_read
 from tollkeeper.engine.programs.compile import code
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
 from tollkeeper.engine.programs.compile.digest import Digests
@@ -18,7 +18,6 @@ from tollkeeper.engine.programs.event_contract import Contract, Data
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.vocabulary import Vocabulary
-from tollkeeper.grammar.walk import children
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,8 @@ def _compile_element(
 
 def fit_series(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]) -> CompiledSeries:
     """The series, made to treat a field as missing where a record's version gave it another type."""
-    kinds = {each.name: type(each.type) for each in _event_facts(series, lets)}
+    read = parts_read(parts_of_series(series), lets)
+    kinds = {each.name: type(each.type) for each in read if isinstance(each, p.EventFact)}
     others: dict[Contract, frozenset[str]] = {}
 
     def other_in(contract: Contract) -> frozenset[str]:
@@ -100,16 +100,3 @@ def fit_series(compiled: CompiledSeries, series: p.Series, lets: Sequence[p.Let]
         return of_fitted
 
     return CompiledSeries(fitting(compiled.key), fitting(compiled.values), compiled.facts)
-
-
-def _event_facts(series: p.Series, lets: Sequence[p.Let]) -> Iterator[p.EventFact]:
-    waiting: list[Any] = [series]
-    seen: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, p.EventFact):
-            yield node
-        if isinstance(node, p.LetValue) and node.index not in seen:
-            seen.add(node.index)
-            waiting.append(lets[node.index].value)
-        waiting.extend(children(node))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tollkeeper.engine.facts.clients import Client
 from tollkeeper.engine.instants import to_microseconds
@@ -81,13 +82,9 @@ def recall(recorded: StoredFacts, arrived: int) -> Facts:
 
 def amend(facts: Facts, payment: Payment) -> Facts:
     """The facts of a payment after an update, which never changes device or backend."""
-    recorded = StoredFacts(
-        payment=payment,
-        card_fingerprint=_card_fingerprint(payment),
-        device_client=facts.device_client,
-        backend_client=facts.backend_client,
-    )
-    return recall(recorded, facts.arrived)
+    fingerprint = _card_fingerprint(payment)
+    amended = replace(record(facts), payment=payment, card_fingerprint=fingerprint)
+    return recall(amended, facts.arrived)
 
 
 def record(facts: Facts) -> StoredFacts:

@@ -88,24 +88,19 @@ _CategoryCode: TypeAlias = Annotated[
         extra_json_schema={"pattern": "^[0-9]{4}$"},
     ),
 ]
-_Bin: TypeAlias = Annotated[
-    str,
-    Meta(
-        min_length=8,
-        max_length=8,
-        extra={"rule": "eight_digits", "blank": True},
-        extra_json_schema={"pattern": "^[0-9]{8}$"},
-    ),
-]
-_LastFour: TypeAlias = Annotated[
-    str,
-    Meta(
-        min_length=4,
-        max_length=4,
-        extra={"rule": "four_digits", "blank": True},
-        extra_json_schema={"pattern": "^[0-9]{4}$"},
-    ),
-]
+
+
+def _digits(count: int, rule: str) -> Meta:
+    return Meta(
+        min_length=count,
+        max_length=count,
+        extra={"rule": rule, "blank": True},
+        extra_json_schema={"pattern": f"^[0-9]{{{count}}}$"},
+    )
+
+
+_Bin: TypeAlias = Annotated[str, _digits(8, "eight_digits")]
+_LastFour: TypeAlias = Annotated[str, _digits(4, "four_digits")]
 _DeviceAddress: TypeAlias = Annotated[
     str,
     Meta(max_length=LONGEST, extra={"rule": "device_address"}, extra_json_schema=_IP_FORMS),

@@ -164,6 +164,7 @@ class Backlog(Struct, frozen=True):
 _encode = msgspec.json.Encoder().encode
 _decode_transition = msgspec.json.Decoder(Transition).decode
 _key = msgspec.json.Decoder(tuple[JsonValue, ...]).decode
+_STATE = "account, type, monitor, key, place, met, alerted"
 _COLUMNS = (
     "id, account, place, number, url, state, attempts, next_at, status, error, delivered_at,"
     " kind, subject"
@@ -184,13 +185,8 @@ def listed_up_to(connection: SqlConnection) -> int:
 def monitor_states(connection: SqlConnection) -> list[tuple[MonitorKey, MonitorState]]:
     """Every monitor's state, as of the sequence number up to which alerts are entered, or later;
     what changed last comes last."""
-    rows = connection.execute(
-        "SELECT account, type, monitor, key, place, met, alerted FROM standings ORDER BY place"
-    )
-    return [
-        ((account, type_, monitor, _key(key)), MonitorState(sequence, bool(met), alerted))
-        for account, type_, monitor, key, sequence, met, alerted in rows
-    ]
+    rows = connection.execute(f"SELECT {_STATE} FROM standings ORDER BY place")
+    return [_monitor_state(*row) for row in rows]
 
 
 def monitor_states_of(
@@ -199,15 +195,17 @@ def monitor_states_of(
     """The states of an account's monitors, in the order of their keys, from after `beyond` on."""
     after = ("", "", "") if beyond is None else (*beyond[1:3], _encode(beyond[3]).decode())
     rows = connection.execute(
-        "SELECT type, monitor, key, place, met, alerted FROM standings"
-        " WHERE account = ? AND (type, monitor, key) > (?, ?, ?) ORDER BY type, monitor, key"
+        f"SELECT {_STATE} FROM standings WHERE account = ? AND (type, monitor, key) > (?, ?, ?) ORDER BY type, monitor, key"
         " LIMIT ?",
         (account, *after, limit),
     )
-    return [
-        ((account, type_, monitor, _key(key)), MonitorState(sequence, bool(met), alerted))
-        for type_, monitor, key, sequence, met, alerted in rows
-    ]
+    return [_monitor_state(*row) for row in rows]
+
+
+def _monitor_state(
+    account: int, type_: str, monitor: str, key: str, sequence: int, met: int, alerted: int
+) -> tuple[MonitorKey, MonitorState]:
+    return (account, type_, monitor, _key(key)), MonitorState(sequence, bool(met), alerted)
 
 
 def forget_monitor_states(connection: SqlConnection, gone: Iterable[MonitorKey]) -> None:

@@ -6,12 +6,12 @@ erase a person: the amendments after the recorded one say which accounts must be
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec import Struct
+
+from tollkeeper.engine.small_file import read_small_file, write_small_file
 
 AMENDMENTS_FILE: Final = "amendments.json"
 
@@ -21,22 +21,13 @@ class _SeenAmendment(Struct, frozen=True):
     number: int
 
 
-_decode = msgspec.json.Decoder(_SeenAmendment).decode
-
-
 def read_seen_amendment(folder: Path, journal: str) -> int:
     """The number of the last reflected amendment of the journal with this identity, 0 for none."""
-    with suppress(OSError, msgspec.MsgspecError):
-        known = _decode((folder / AMENDMENTS_FILE).read_bytes())
-        return known.number if known.journal == journal else 0
-    return 0
+    known = read_small_file(folder / AMENDMENTS_FILE, _SeenAmendment)
+    return known.number if known is not None and known.journal == journal else 0
 
 
 def write_seen_amendment(folder: Path, journal: str, number: int) -> None:
     """Record that the folder's files reflect all amendments up to this number."""
-    unfinished = folder / f"{AMENDMENTS_FILE}.new"
     # If this fails, an older number only makes more be read again.
-    with suppress(OSError):
-        unfinished.write_bytes(msgspec.json.encode(_SeenAmendment(journal, number)))
-        unfinished.chmod(0o600)
-        unfinished.replace(folder / AMENDMENTS_FILE)
+    write_small_file(folder / AMENDMENTS_FILE, _SeenAmendment(journal, number))

@@ -25,6 +25,7 @@ ROOMS = (
     "facts",
     "lists",
     "velocity",
+    "small_file",
     "amendments_file",
     "lateness",
     "console_address",

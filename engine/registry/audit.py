@@ -29,34 +29,36 @@ class AuditItem(Struct, frozen=True):
     request: str | None = None
 
 
-# The fields that the log shows of a change: a new field is hidden until it is added here.
-_DETAILS: Mapping[type[c.Change], tuple[str, ...]] = {
-    c.AccountCreated: (),
-    c.AccountSuspended: (),
-    c.AccountResumed: (),
-    c.AccountDeleted: (),
-    c.KeyRevoked: (),
+# The fields that the log shows of a change, always or when they are set: a new field is hidden until
+# it is added here.
+_DETAILS: Mapping[type[Struct], tuple[str, ...]] = {
+    c.KeyCreated: ("scopes", "name", "expires_at", "owner"),
     c.UserSet: ("role", "merchants"),
-    c.UserRemoved: (),
-    c.UserLinkMade: (),
-    c.SessionEnded: (),
+    c.SessionStarted: ("ends_at",),
     c.VersionStored: ("number", "checksum", "language"),
     c.ScorecardShipped: ("checksum", "language"),
-    c.Deactivated: (),
+    c.Activated: ("number",),
     c.ShadowSet: ("number",),
-    c.ShadowCleared: (),
     c.RolloutSet: ("number", "percent", "by"),
     c.ProposalRefused: ("reason",),
     c.AlertMarked: ("state", "note"),
     c.SearchSaved: ("query",),
-    c.SearchDropped: (),
-    c.RolloutCleared: (),
     c.ListMade: ("spec",),
+    c.EntriesWanted: ("action", "count"),
+    c.EntriesChanged: ("action", "count", "values"),
     c.ListReplaced: ("count",),
     c.WebhookSet: ("kinds", "only", "paused"),
-    c.WebhookRemoved: (),
     c.PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
 }
+_DETAILS_WHEN_SET: Mapping[type[Struct], tuple[str, ...]] = {
+    c.SettingsChanged: ("proposal",),
+    c.SessionStarted: ("parent",),
+    c.Activated: ("applies_from", "until", "untested", "ended", "alone", "reason", "proposal"),
+    c.Deactivated: ("ended", "reason", "proposal"),
+    c.RolloutSet: ("proposal",),
+    c.EntriesChanged: ("until", "ended", "alone", "reason", "proposal"),
+}
+_INSTANTS = frozenset({"expires_at", "ends_at", "applies_from", "until"})
 
 
 AUDIT_ACTIONS: Final = (
@@ -94,51 +96,23 @@ def accessed_item(sequence: int, at: int, access: DataAccess) -> AuditItem:
 
 
 def _detail(change: c.Change | c.EntriesWanted) -> dict[str, Any]:
-    if isinstance(change, c.SettingsChanged):
-        settings = show_settings(change.settings)
-        return {name: settings[name] for name in change.changed} | _set_members(change, "proposal")
-    if isinstance(change, c.KeyCreated):
-        end = change.expires_at
-        return {
-            "scopes": list(change.scopes),
-            "name": change.name,
-            "expires_at": None if end is None else show_instant(end),
-            "owner": change.owner,
-        }
-    if isinstance(change, c.SessionStarted):
-        return {"ends_at": show_instant(change.ends_at)} | _set_members(change, "parent")
-    if isinstance(change, c.Activated):
-        return _describe_activation(change)
-    if isinstance(change, c.Deactivated):
-        return _set_members(change, "ended", "reason", "proposal")
     if isinstance(change, c.Proposed):
         return {"note": change.note, "change": _detail(change.change), "base": change.base}
-    if isinstance(change, c.EntriesWanted):
-        return {"action": change.action, "count": change.count}
-    if isinstance(change, c.EntriesChanged):
-        until = {} if change.until is None else {"until": show_instant(change.until)}
-        shown = {"action": change.action, "count": change.count, "values": change.values}
-        return shown | until | _set_members(change, "ended", "alone", "reason", "proposal")
-    detail = {
-        "version" if name == "number" else name: msgspec.to_builtins(getattr(change, name))
-        for name in _DETAILS[type(change)]
-    }
-    return detail | (_set_members(change, "proposal") if isinstance(change, c.RolloutSet) else {})
-
-
-def _describe_activation(change: c.Activated) -> dict[str, Any]:
-    detail: dict[str, Any] = {"version": change.number}
-    if change.applies_from is not None:
-        detail["applies_from"] = show_instant(change.applies_from)
-    if change.until is not None:
-        detail["until"] = show_instant(change.until)
-    detail |= _set_members(change, "untested", "ended", "alone", "reason", "proposal")
+    detail: dict[str, Any] = {}
+    if isinstance(change, c.SettingsChanged):
+        settings = show_settings(change.settings)
+        detail = {name: settings[name] for name in change.changed}
+    of = type(change)
+    when_set = [name for name in _DETAILS_WHEN_SET.get(of, ()) if getattr(change, name)]
+    for name in (*_DETAILS.get(of, ()), *when_set):
+        value = msgspec.to_builtins(getattr(change, name))
+        is_instant = name in _INSTANTS and value is not None
+        detail["version" if name == "number" else name] = (
+            show_instant(value) if is_instant else value
+        )
+    if isinstance(change, c.KeyCreated):
+        detail["scopes"] = list(change.scopes)
     return detail
-
-
-def _set_members(change: c.Change, *names: str) -> dict[str, Any]:
-    """The change's members of these names that are set."""
-    return {name: getattr(change, name) for name in names if getattr(change, name)}
 
 
 def subject_of(change: c.Change | c.EntriesWanted) -> str:

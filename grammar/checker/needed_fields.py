@@ -9,10 +9,10 @@ from typing import TypeAlias
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.walk import children
 
-Sent: TypeAlias = p.Fact | p.HeaderFact
+SentFact: TypeAlias = p.Fact | p.HeaderFact
 
 
-def path_of(fact: Sent) -> tuple[str, ...]:
+def path_of(fact: SentFact) -> tuple[str, ...]:
     """Return the field's path; for a header, that of the headers as a whole."""
     return fact.path if isinstance(fact, p.Fact) else (fact.side, "headers")
 
@@ -22,7 +22,7 @@ class NeededFields:
     """The fields without which an expression is missing; those of each let are found once."""
 
     lets: Sequence[p.Let]
-    _of_lets: list[tuple[Sent, ...]] = field(default_factory=list)
+    _of_lets: list[tuple[SentFact, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # In order: a let uses only those above it, so this doesn't recurse deeply.
@@ -30,7 +30,7 @@ class NeededFields:
             fields = {path_of(each): each for each in self.of(let.value)}
             self._of_lets.append(tuple(fields.values()))
 
-    def of(self, node: p.Expression) -> Iterator[Sent]:
+    def of(self, node: p.Expression) -> Iterator[SentFact]:
         """Yield each needed field; one that a let needs has the span of the let's name."""
         waiting = [node]
         while waiting:

@@ -28,7 +28,7 @@ SymbolKind: TypeAlias = Literal[
     "metric",
     "monitor",
 ]
-Around: TypeAlias = Mapping[tuple[str, str], Neighbour]
+Neighbours: TypeAlias = Mapping[tuple[str, str], Neighbour]
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARES: Mapping[type[Any], SymbolKind] = {
@@ -69,7 +69,7 @@ class BadNameError(ValueError):
     """A symbol can't have this name; the text says why."""
 
 
-def mentions(file: s.File, around: Around, vocabulary: Vocabulary) -> tuple[Mention, ...]:
+def mentions(file: s.File, around: Neighbours, vocabulary: Vocabulary) -> tuple[Mention, ...]:
     """Return all declarations and uses of names in a file, by place."""
     own = (file.kind, file.name.text)
     found = [Mention(Symbol(file.kind, file.name.text), file.name.span, declares=True)]
@@ -152,7 +152,7 @@ def _declarations(item: s.Item, own: tuple[str, str]) -> Iterator[Mention]:
         yield Mention(symbol, name.span, declares=True)
 
 
-def _meanings(file: s.File, around: Around) -> dict[str, Symbol]:
+def _meanings(file: s.File, around: Neighbours) -> dict[str, Symbol]:
     """Return what bare names refer to in the file's expressions, except fields of payments."""
     found: dict[str, Symbol] = {}
     for item in file.items:
@@ -176,7 +176,7 @@ def _used_names(
     file: s.File,
     own: tuple[str, str],
     meanings: Mapping[str, Symbol],
-    around: Around,
+    around: Neighbours,
 ) -> Iterator[Mention]:
     statement: SymbolKind = "signal" if file.kind == "scorecard" else "condition"
     for node in nodes(item):

@@ -139,7 +139,7 @@ class ScorecardExplanation(Struct, frozen=True):
     transactions_shown: int | UnsetType = UNSET
 
 
-class _Telling(NamedTuple):
+class _ShownText(NamedTuple):
     """The source text of parts, and of how many transactions an aggregate shows its parts."""
 
     text: str
@@ -169,7 +169,7 @@ def explain_rule(
     ones it is the first.
     """
     scope = scope_of(rule, inputs, vocabulary)
-    own, telling = _telling(rule, scope, sources)
+    own, transactions_shown = _shown_text(rule, scope, sources)
     found = [evaluate(condition.when, scope) for condition in rule.conditions]
     met = found.index(True) if True in found else None
     conditions = tuple(
@@ -192,7 +192,7 @@ def explain_rule(
         conditions,
         _lets(rule, scope, sources, own.transactions),
         _histories(rule, scope, sources),
-        telling,
+        transactions_shown,
     )
 
 
@@ -201,7 +201,7 @@ def explain_scorecard(
 ) -> ScorecardExplanation:
     """What each signal added to the score of a payment."""
     scope = scope_of(scorecard, inputs, vocabulary)
-    own, telling = _telling(scorecard, scope, sources)
+    own, transactions_shown = _shown_text(scorecard, scope, sources)
     baseline = math.log(scorecard.baseline / (1 - scorecard.baseline))
     logit = baseline
     signals = []
@@ -228,7 +228,7 @@ def explain_scorecard(
         tuple(signals),
         _lets(scorecard, scope, sources, own.transactions),
         _histories(scorecard, scope, sources),
-        telling,
+        transactions_shown,
     )
 
 
@@ -247,10 +247,10 @@ def scope_of(
     return with_lets(scope, program.lets)
 
 
-def _telling(
+def _shown_text(
     program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources
-) -> tuple[_Telling, int | UnsetType]:
-    """How the program's own text is told, and of how many transactions where those are not all."""
+) -> tuple[_ShownText, int | UnsetType]:
+    """The program's own text, and of how many transactions it is shown where those are not all."""
     of_each = sum(
         1
         for root, _ in roots(program)
@@ -258,9 +258,9 @@ def _telling(
         if isinstance(fold, p.Fold)
         for _ in parts(fold)
     )
-    shown = max(1, MAX_PARTS // max(1, of_each))
+    most = max(1, MAX_PARTS // max(1, of_each))
     sent = len(_transactions(scope))
-    return _Telling(sources[None], shown), shown if shown < sent and of_each else UNSET
+    return _ShownText(sources[None], most), most if most < sent and of_each else UNSET
 
 
 def _transactions(scope: EvaluationScope) -> Sequence[Any]:
@@ -287,16 +287,16 @@ def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float
             return 1.0 if evaluate(node, scope) is wanted else 0.0
 
 
-def _part(node: p.Expression, scope: EvaluationScope, telling: _Telling) -> ExplainedPart:
+def _part(node: p.Expression, scope: EvaluationScope, shown: _ShownText) -> ExplainedPart:
     value = carry(evaluate(node, scope), node.type)
     return ExplainedPart(
         node.id,
         (node.span.start, node.span.end),
-        _step(node, scope, telling.text)
+        _step(node, scope, shown.text)
         if isinstance(node, p.Curve)
-        else _written_text(node.span, telling.text),
+        else _written_text(node.span, shown.text),
         written_value(value, node.type),
-        tuple(_inner(node, scope, telling)),
+        tuple(_inner(node, scope, shown)),
     )
 
 
@@ -315,18 +315,18 @@ def _step(node: p.Curve, scope: EvaluationScope, text: str) -> str:
 
 
 def _inner(
-    node: p.Expression, scope: EvaluationScope, telling: _Telling
+    node: p.Expression, scope: EvaluationScope, shown: _ShownText
 ) -> Iterator[ExplainedPart]:
     if isinstance(node, p.History):
         return
     if isinstance(node, p.Fold):
-        for transaction in _transactions(scope)[: telling.transactions]:
+        for transaction in _transactions(scope)[: shown.transactions]:
             inside = replace(scope, element=transaction)
-            yield from (_part(each, inside, telling) for each in children(node))
+            yield from (_part(each, inside, shown) for each in children(node))
         return
     for each in children(node):
         if not isinstance(each, p.Constant):
-            yield _part(each, scope, telling)
+            yield _part(each, scope, shown)
 
 
 def _written_text(span: Span, text: str) -> str:
@@ -340,7 +340,7 @@ def _lets(
         ExplainedLet(
             let.name,
             let.source,
-            _part(let.value, scope, _Telling(sources.get(let.source, ""), transactions)),
+            _part(let.value, scope, _ShownText(sources.get(let.source, ""), transactions)),
         )
         for let in program.lets
     )

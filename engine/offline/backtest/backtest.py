@@ -173,11 +173,10 @@ def compare_history(
 
 def _with_progress(happened: HistoryBatches, total: int, progress: Progress) -> HistoryBatches:
     done = 0
-    for batch in happened:
-        yield batch
-        if isinstance(batch, list):
-            done += len(batch)
-            progress(min(0.99, done / max(1, total)))
+    for situation, batch in happened:
+        yield situation, batch
+        done += len(batch)
+        progress(min(0.99, done / max(1, total)))
 
 
 def candidate_notes(candidate: Candidate, found: Comparison) -> Iterator[str]:

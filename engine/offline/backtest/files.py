@@ -16,7 +16,7 @@ of the interface (`method.card.bin`), and `at`, `decision.action`, `decision.rul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import structs
@@ -35,7 +35,7 @@ from tollkeeper.engine.offline.backtest.backtest import (
 )
 from tollkeeper.engine.offline.backtest.candidate import Situation
 from tollkeeper.engine.offline.backtest.compare import Labels
-from tollkeeper.engine.offline.backtest.replay import RecordedHistory
+from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory
 from tollkeeper.engine.offline.backtest.report import FILES, Report, report_of
 from tollkeeper.engine.offline.backtest.rows import FORMATS, json_lines
 from tollkeeper.engine.offline.testing.environments import (
@@ -109,7 +109,6 @@ def file_history(
     created = (item.arrived for _, item in items if isinstance(item, CreationLine))
     contents = empty_contents([program])
     return RecordedHistory(
-        situation=Situation(AccountSettings(), environment_of(contents)),
         happened=_entries_of(items, contents, contracts),
         read_event=event_reader_by(lambda type_, _version: contracts[type_]),
         total=len(items),
@@ -139,8 +138,9 @@ def _entries_of(
     items: Iterable[tuple[Path, StreamLine]],
     contents: dict[str, Contents],
     contracts: Mapping[str, Contract],
-) -> Iterator[list[Entry] | Situation]:
+) -> HistoryBatches:
     known: dict[str, State] = {}
+    situation = Situation(AccountSettings(), environment_of(contents))
     for sequence, (path, item) in enumerate(items, start=1):
         match item:
             case CreationLine(payment=payment):
@@ -150,7 +150,7 @@ def _entries_of(
                     derive(_with_recommendation(payment), item.arrived, client)
                 )
                 outcome = None if item.decision is None else encode_stored(item.decision)
-                yield [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
+                yield situation, [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
             case UpdateLine(id=id_):
                 if id_ not in known:
                     raise _history_error(path, item, f"there is no payment `{id_}` before this")
@@ -158,14 +158,15 @@ def _entries_of(
                 if not isinstance(after, State):
                     raise _history_error(path, item, describe_violations(after))
                 known[id_] = after
-                yield [_entry(sequence, item, Kind.UPDATE, after, None)]
+                yield situation, [_entry(sequence, item, Kind.UPDATE, after, None)]
             case LabelLine(id=id_, label=label):
                 if id_ not in known:
                     raise _history_error(path, item, f"there is no payment `{id_}` before this")
                 at = item.arrived
-                yield [Entry(sequence, 0, Kind.LABEL, id_, at, at, encode_label(label))]
+                entry = Entry(sequence, 0, Kind.LABEL, id_, at, at, encode_label(label))
+                yield situation, [entry]
             case EventLine(type=type_) if type_ in contracts:
-                yield [_event(sequence, path, item, contracts[type_])]
+                yield situation, [_event(sequence, path, item, contracts[type_])]
             case ListLine(list=name):
                 if name in contents:
                     try:
@@ -173,7 +174,7 @@ def _entries_of(
                     except EntryError as error:
                         raise _history_error(path, item, str(error)) from None
                     contents = {**contents, name: entered}
-                    yield Situation(AccountSettings(), environment_of(contents))
+                    situation = Situation(AccountSettings(), environment_of(contents))
 
 
 def _entry(

@@ -24,22 +24,21 @@ from tollkeeper.engine.offline.replay import replay
 from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.grammar.program import Value
 
-HistoryBatches: TypeAlias = Iterable[list[Entry] | Situation]
-"""Payments, updates and events by sequence number, with each new situation where it began."""
+HistoryBatches: TypeAlias = Iterable[tuple[Situation, list[Entry]]]
+"""Payments, updates and events by sequence number, each batch with the situation that it met."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """A history that begins in a situation; `total` is about how many entries it has.
+    """What happened; `total` is about how many entries there are.
 
     `begins` (µs) is the arrival of the first payment that is still kept, None without any.
     """
 
-    situation: Situation
     happened: HistoryBatches
     read_event: ReadEvent
-    total: int
-    begins: int | None
+    total: int = 0
+    begins: int | None = None
 
 
 class ReplayedPayment(Struct, gc=False):
@@ -79,19 +78,17 @@ def try_candidate(
 
     Earlier arrivals, and events, only fill the windows.
     """
-    plan, situation = candidate.plan, history.situation
+    plan = candidate.plan
+    situation: Situation
     facts_of, concerns, decide = plan.facts, candidate.concerns, candidate.decide
     decode_past, reads_decisions = candidate.decode_past, plan.reads_decisions
     windows = PlannedWindows(plan) if plan.series else None
 
     def entries() -> Iterator[Entry]:
-        """The entries; each situation on the way applies to the entries after it."""
         nonlocal situation
-        for batch in history.happened:
-            if isinstance(batch, Situation):
-                situation = batch
-            else:
-                yield from batch
+        for met, batch in history.happened:
+            situation = met
+            yield from batch
 
     def create(entry: Entry) -> ReplayedPayment | None:
         _, _, _, id_, arrived, _, _, outcome = entry
@@ -101,12 +98,14 @@ def try_candidate(
             if windows is not None:
                 windows.count(id_, facts, was, situation.environment)
             return None
-        met = situation.environment
-        values = () if windows is None else windows.read(id_, facts, was, met)
+        environment = situation.environment
+        values = () if windows is None else windows.read(id_, facts, was, environment)
         if not concerns(facts, was, situation):
             return None
         now = decide(facts, was, values, situation)
-        return ReplayedPayment(id_, arrived, facts, was, outcome_of(now), now.score, values, met)
+        return ReplayedPayment(
+            id_, arrived, facts, was, outcome_of(now), now.score, values, environment
+        )
 
     def update(entry: Entry) -> StatusUpdate | None:
         if windows is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 from tollkeeper.engine.journal import list_contents, reads
 from tollkeeper.engine.journal.connection import SqlConnection
@@ -33,7 +34,7 @@ from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
 from tollkeeper.engine.registry.past_states import recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
-from tollkeeper.engine.stored_records import ReadEvent, event_reader
+from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
 from tollkeeper.grammar.walk import parts, roots
 
@@ -68,19 +69,11 @@ def stored_history(
     def between(after: int, last: int) -> Iterator[list[Entry]]:
         return reads.replay_entries(connection, account, start, after, last, kinds)
 
-    return RecordedHistory(
-        *configured_history(connection, account, program, (begin, up_to), between),
+    return replace(
+        configured_history(connection, account, program, (begin, up_to), between),
         total=reads.count_entries(connection, account, start, begin),
         begins=reads.first_arrival(connection, account),
     )
-
-
-class ConfiguredHistory(NamedTuple):
-    """A history that begins in a situation."""
-
-    situation: Situation
-    happened: HistoryBatches
-    read_event: ReadEvent
 
 
 def configured_history(
@@ -89,7 +82,7 @@ def configured_history(
     program: Rule | Scorecard,
     sequences: tuple[int, int],
     between: EntriesBetween,
-) -> ConfiguredHistory:
+) -> RecordedHistory:
     """The history that `between` gives for `sequences`, with the situations that the journal's
     changes led to.
     """
@@ -105,8 +98,7 @@ def configured_history(
         name: build_contents(spec, list_contents.entries_at(connection, account, name, begin))
         for name, spec in specs.items()
     }
-    return ConfiguredHistory(
-        _situation(state.accounts.get(account), contents),
+    return RecordedHistory(
         _history_from(connection, account, state, contents, later, sequences, between),
         event_reader(now or Account(0, "", 0)),
     )
@@ -134,17 +126,20 @@ def _history_from(
     changes: Iterable[RecordedChange],
     sequences: tuple[int, int],
     between: EntriesBetween,
-) -> Iterator[list[Entry] | Situation]:
+) -> HistoryBatches:
     after, up_to = sequences
-    lists = _ListChanges(connection, account, contents, after)
+    contents_after = _list_changes(connection, account, contents, after)
+    situation = _situation(state.accounts.get(account), contents)
     for each in changes:
-        state = fold_change(state, each)
-        contents = lists.contents_after(each, contents)
-        if isinstance(each.change, SettingsChanged) or lists.concerns(each):
-            yield from between(after, each.sequence)
-            yield _situation(state.accounts[account], contents)
+        state, before = fold_change(state, each), contents
+        contents = contents_after(each, before)
+        if isinstance(each.change, SettingsChanged) or contents is not before:
+            for batch in between(after, each.sequence):
+                yield situation, batch
+            situation = _situation(state.accounts[account], contents)
             after = each.sequence
-    yield from between(after, up_to)
+    for batch in between(after, up_to):
+        yield situation, batch
 
 
 def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
@@ -161,52 +156,35 @@ def _kinds(program: Rule | Scorecard) -> Collection[Kind]:
     return OF_PAYMENTS | events | labels
 
 
-class _ListChanges:
-    """The changes of a program's lists, by list and sequence number."""
-
-    def __init__(
-        self,
-        connection: SqlConnection,
-        account: int,
-        lists: Iterable[str],
-        after: int,
-    ) -> None:
-        self._connection = connection
-        self._account = account
-        self._added: defaultdict[tuple[str, int], list[ListEntry]] = defaultdict(list)
-        self._ended: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
-        for name in lists:
-            turnover = list_contents.turnover(connection, account, name, after)
-            for sequence, entry in turnover.begun:
-                self._added[name, sequence].append(entry)
-            for sequence, value in turnover.ended:
-                self._ended[name, sequence].append(value)
-        self._lists = frozenset(lists)
-
-    def concerns(self, recorded: RecordedChange) -> bool:
-        match recorded.change:
-            case EntriesChanged(list=name) | ListReplaced(list=name):
-                return name in self._lists
-            case _:
-                return False
+def _list_changes(
+    connection: SqlConnection, account: int, lists: Iterable[str], after: int
+) -> Callable[[RecordedChange, dict[str, Contents]], dict[str, Contents]]:
+    """A function that gives the lists' contents after a change: the same object if it changes none."""
+    added: defaultdict[tuple[str, int], list[ListEntry]] = defaultdict(list)
+    ended: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    for name in lists:
+        turnover = list_contents.turnover(connection, account, name, after)
+        for sequence, entry in turnover.begun:
+            added[name, sequence].append(entry)
+        for sequence, value in turnover.ended:
+            ended[name, sequence].append(value)
 
     def contents_after(
-        self, recorded: RecordedChange, contents: dict[str, Contents]
+        recorded: RecordedChange, contents: dict[str, Contents]
     ) -> dict[str, Contents]:
-        """The contents after a change."""
         match recorded.change:
-            case EntriesChanged(list=name) if name in self._lists:
+            case EntriesChanged(list=name) if name in contents:
                 at = (name, recorded.sequence)
                 # Renewing an entry removes the former one.
-                left = remove_values(contents[name], self._ended[at])
-                return {**contents, name: add_entries(left, self._added[at])}
-            case ListReplaced(list=name) if name in self._lists:
-                entries = list_contents.entries_at(
-                    self._connection, self._account, name, recorded.sequence
-                )
+                left = remove_values(contents[name], ended[at])
+                return {**contents, name: add_entries(left, added[at])}
+            case ListReplaced(list=name) if name in contents:
+                entries = list_contents.entries_at(connection, account, name, recorded.sequence)
                 return {**contents, name: build_contents(contents[name].spec, entries)}
             case _:
                 return contents
+
+    return contents_after
 
 
 def _specs(program: Rule | Scorecard, account: Account | None) -> dict[str, Spec]:

@@ -1,16 +1,21 @@
-"""Put an export's configuration into a journal in memory, so that code for journals can read it."""
+"""A history of an export's rows: its configuration is put into a journal in memory, so that code for
+journals can read it."""
 
 # ruff: noqa: S608 - only constants of this module are put into the queries
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.offline.backtest.replay import HistoryBatches
+from tollkeeper.engine.offline.backtest.stored import EntriesBetween, configured_history
 from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory
+from tollkeeper.grammar.program import Rule, Scorecard
 
 _CHANGES = "SELECT sequence, epoch_us(arrived), change FROM changes ORDER BY sequence"
 _CONTENTS = "SELECT DISTINCT content, list, content_from, content_to FROM lists"
@@ -22,8 +27,10 @@ _BATCH = 10_000
 
 
 @contextmanager
-def configuration_as_journal(exported: ExportedHistory) -> Iterator[sqlite3.Connection]:
-    """A journal in memory with the changes and the lists of the account, whose number is `NUMBER`."""
+def exported_history(
+    exported: ExportedHistory, program: Rule | Scorecard, begin: int, batches: Iterable[list[Entry]]
+) -> Iterator[HistoryBatches]:
+    """The batches of entries after the sequence number `begin`, with the situations that they met."""
     # Imported here: that takes longer than most backtests, and few need it.
     from sqlite_utils import Database
 
@@ -32,7 +39,25 @@ def configuration_as_journal(exported: ExportedHistory) -> Iterator[sqlite3.Conn
     with closing(sqlite3.connect(":memory:", check_same_thread=False)) as journal:
         migrations.apply(Database(journal))
         _fill(exported.tables, journal)
-        yield journal
+        span = (begin, exported.progress.sequence)
+        yield configured_history(journal, NUMBER, program, span, _cut(batches)).happened
+
+
+def _cut(batches: Iterable[list[Entry]]) -> EntriesBetween:
+    """Gives the entries of consecutive spans, from batches in the order of sequence numbers."""
+    later, left = iter(batches), list[Entry]()
+
+    def between(_after: int, up_to: int) -> Iterator[list[Entry]]:
+        nonlocal left
+        while left := left or next(later, []):
+            end = bisect_right(left, up_to, key=lambda entry: entry.sequence)
+            batch, left = left[:end], left[end:]
+            if batch:
+                yield batch
+            if left:
+                return
+
+    return between
 
 
 def _fill(tables: Any, journal: sqlite3.Connection) -> None:

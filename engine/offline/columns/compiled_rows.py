@@ -10,13 +10,11 @@ from typing import Any
 from tollkeeper.engine.columns.carried import carried_values
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation
-from tollkeeper.engine.offline.backtest.stored import configured_history
-from tollkeeper.engine.offline.columns.as_journal import configuration_as_journal
+from tollkeeper.engine.offline.backtest.candidate import PastDecision
+from tollkeeper.engine.offline.columns.as_journal import exported_history
 from tollkeeper.engine.offline.columns.exported import NUMBER
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
-from tollkeeper.engine.offline.columns.slices import SequenceSlices
 from tollkeeper.engine.offline.columns.window_values import raw_window
 
 _BATCH = 20_000
@@ -29,17 +27,11 @@ def compiled_decisions(
     is true.
     """
     decide = rows.candidate.decide
-    slices = SequenceSlices(_batches(asked, facts, rows, holds))
-    span = (0, asked.exported.progress.sequence)
-    with configuration_as_journal(asked.exported) as journal:
-        history = configured_history(journal, NUMBER, rows.program, span, slices.between)
-        situation = history.situation
-        for each in history.happened:
-            if isinstance(each, Situation):
-                situation = each
-                continue
+    batches = _batches(asked, facts, rows, holds)
+    with exported_history(asked.exported, rows.program, 0, batches) as happened:
+        for situation, batch in happened:
             found = []
-            for entry in each:
+            for entry in batch:
                 row: Any = entry.body
                 read, was, values = row
                 found.append((entry.sequence, decide(read, was, values, situation)))

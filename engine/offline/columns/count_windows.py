@@ -29,22 +29,19 @@ from tollkeeper.engine.facts.fields_read import facts_read
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
-from tollkeeper.engine.offline.backtest.candidate import Situation
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan, can_change, plan_windows
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.backtest.replay import without_cycles
-from tollkeeper.engine.offline.backtest.stored import configured_history
-from tollkeeper.engine.offline.columns.as_journal import configuration_as_journal
+from tollkeeper.engine.offline.columns.as_journal import exported_history
 from tollkeeper.engine.offline.columns.count_columns import (
     brought_rows,
     read_columns,
     says_window,
 )
-from tollkeeper.engine.offline.columns.exported import NUMBER, ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.fact_rows import FactRows, fields_by_access
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
 from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
-from tollkeeper.engine.offline.columns.slices import SequenceSlices
 from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
@@ -369,17 +366,14 @@ def _read_entries(
     if _can_move(asked, plan):
         others = f"SELECT place FROM ({rows}) WHERE {_IS_PAYMENT} AND NOT reads"
         elsewhere = frozenset(place for (place,) in tables.execute(others).fetchall())
-    slices = SequenceSlices(read_happened(tables, plan, facts, rows))
-    span = (exported.progress.parts[exported.parts[0]].first - 1, exported.progress.sequence)
+    batches = read_happened(tables, plan, facts, rows)
+    begin = exported.progress.parts[exported.parts[0]].first - 1
+    windows = PlannedWindows(plan)
     sequences: list[int] = []
     values: list[Sequence[Any]] = []
-    with configuration_as_journal(exported) as journal, without_cycles():
-        history = configured_history(journal, NUMBER, asked.program, span, slices.between)
-        windows, environment = PlannedWindows(plan), history.situation.environment
-        for batch in history.happened:
-            if isinstance(batch, Situation):
-                environment = batch.environment
-                continue
+    with exported_history(exported, asked.program, begin, batches) as happened, without_cycles():
+        for situation, batch in happened:
+            environment = situation.environment
             for entry in batch:
                 place, _, kind, payment, arrived, _, body, decision = entry
                 if kind == Kind.UPDATE:

@@ -177,12 +177,8 @@ def of_entries(folder: Path, program: Rule) -> Iterator[tuple[Any, Situation]]:
     account = account_now(folder, "shop")
     with closing(schema.connect_for_reading(folder)) as connection:
         history = stored_history(connection, account.number, program, None)
-        situation = history.situation
-        for batch in history.happened:
-            if isinstance(batch, Situation):
-                situation = batch
-            else:
-                yield from ((each, situation) for each in batch if each.kind == Kind.PAYMENT)
+        for situation, batch in history.happened:
+            yield from ((each, situation) for each in batch if each.kind == Kind.PAYMENT)
 
 
 PUBLISHED = """

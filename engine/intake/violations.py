@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -138,6 +138,11 @@ def cap_violations(violations: list[Violation], *, all_found: bool = True) -> tu
     count = f"{more}" if all_found else f"at least {more}"
     rest = Violation(BODY, "invalid_value", f"{count} more violations are not listed")
     return (*violations[:MAX_LISTED], rest)
+
+
+def describe_violations(violations: Iterable[Violation]) -> str:
+    """All of them on one line."""
+    return "; ".join(f"`{each.field}`: {each.message}" for each in violations)
 
 
 def _name(field: str) -> str:

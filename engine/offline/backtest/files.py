@@ -19,11 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from msgspec import structs
-
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, derive, record
-from tollkeeper.engine.intake.payment import Analyze, Payment
+from tollkeeper.engine.intake.violations import describe_violations
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import encode_label
 from tollkeeper.engine.lists.contents import Contents
@@ -44,7 +42,7 @@ from tollkeeper.engine.offline.testing.environments import (
     environment_of,
     with_entries,
 )
-from tollkeeper.engine.offline.testing.history import describe_violations
+from tollkeeper.engine.offline.testing.history import with_recommendation
 from tollkeeper.engine.offline.testing.streams import (
     CreationLine,
     EventLine,
@@ -147,7 +145,7 @@ def _entries_of(
                 if payment.id in known:
                     raise _history_error(path, item, f"there is a payment `{payment.id}` already")
                 known[payment.id] = State(
-                    derive(_with_recommendation(payment), item.arrived, client)
+                    derive(with_recommendation(payment), item.arrived, client)
                 )
                 outcome = None if item.decision is None else encode_stored(item.decision)
                 yield situation, [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]
@@ -206,12 +204,6 @@ def _event(sequence: int, path: Path, item: EventLine, contract: Contract) -> En
         time=item.timestamp,
         body=encode_stored(StoredEvent(item.type, 0, reading.kept)),
     )
-
-
-def _with_recommendation(payment: Payment) -> Payment:
-    if payment.analyze is not None:
-        return payment
-    return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
 
 
 def _history_error(path: Path, item: StreamLine, message: str) -> HistoryError:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from tollkeeper.engine.decide import analyse
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.intake.payment import Analyze, Payment
+from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.offline.paths import CASES, SUFFIX
 from tollkeeper.engine.offline.replay import (
@@ -28,7 +28,7 @@ from tollkeeper.engine.offline.replay import (
 )
 from tollkeeper.engine.offline.testing.environments import EntryError, empty_contents, with_entries
 from tollkeeper.engine.offline.testing.files import Library, RuleFile, load_file
-from tollkeeper.engine.offline.testing.history import Events, happenings
+from tollkeeper.engine.offline.testing.history import Events, happenings, with_recommendation
 from tollkeeper.engine.offline.testing.outcomes import Ran, explained_rule
 from tollkeeper.engine.offline.testing.reasons import INDENT, values_read
 from tollkeeper.engine.offline.testing.streams import (
@@ -202,7 +202,7 @@ def _run(
             line = creation.origin.line
             raise StreamError(f"line {line}: a case decides its payments itself")
         facts = creation.record.state.payment
-        facts = structs.replace(facts, payment=_with_recommendation(facts.payment))
+        facts = structs.replace(facts, payment=with_recommendation(facts.payment))
         programs, thresholds = (
             choose_programs(active, facts.payment, facts.arrived),
             account.settings.thresholds,
@@ -225,12 +225,6 @@ def _with_score(active: ActivePrograms, score: int | None) -> ActivePrograms:
         for number, scorecard in active.scorecards.items()
     }
     return replace(active, scorecards=scorecards)
-
-
-def _with_recommendation(payment: Payment) -> Payment:
-    if payment.analyze is not None:
-        return payment
-    return structs.replace(payment, analyze=Analyze(bot_behaviour=True))
 
 
 def _rule_name(payment: Payment) -> str | None:

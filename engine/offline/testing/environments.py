@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tollkeeper.engine.intake.violations import describe_violations
 from tollkeeper.engine.lists.contents import (
     Contents,
     add_entries,
@@ -58,7 +59,7 @@ def with_entries(name: str, held: Contents, entries: Iterable[object]) -> Conten
     for entry in entries:
         found = read_entry(held.spec, entry, f"@{name}")
         if isinstance(found, list):
-            raise EntryError("; ".join(f"`{each.field}`: {each.message}" for each in found))
+            raise EntryError(describe_violations(found))
         read.append(found)
     return add_entries(held, read)
 

@@ -11,7 +11,8 @@ from msgspec import structs
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.clients import client
 from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
-from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.intake.payment import Analyze, Payment
+from tollkeeper.engine.intake.violations import describe_violations
 from tollkeeper.engine.labels.label import LabelSource, Verdict, add_label
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.replay import (
@@ -144,5 +145,8 @@ def event_record(item: EventLine, events: Events) -> Record:
     )
 
 
-def describe_violations(violations: Iterable[Violation]) -> str:
-    return "; ".join(f"`{each.field}`: {each.message}" for each in violations)
+def with_recommendation(payment: Payment) -> Payment:
+    """The payment, asking for a recommendation if it has no `analyze`."""
+    if payment.analyze is not None:
+        return payment
+    return structs.replace(payment, analyze=Analyze(bot_behaviour=True))

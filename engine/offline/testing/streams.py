@@ -27,7 +27,7 @@ from tollkeeper.engine.decision import Action, AppliedRule, Decision
 from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Timestamp, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
-from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.intake.violations import describe_violations
 from tollkeeper.engine.labels.label import Label, LabelSource, Verdict
 
 START = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
@@ -220,7 +220,7 @@ def _item(number: int, line: _Line, before: int, place: str) -> StreamLine:
         case b"", body, None, None if body and line.entries is None:
             update = read_update(_request(body), arrived)
             if not isinstance(update, Update):
-                raise _line_error(place, _describe(update))
+                raise _line_error(place, describe_violations(update))
             return UpdateLine(number, arrived, _named(body).id, update)
         case b"", b"", _Event() as event, None if line.entries is None:
             return _read_event(number, event, line, before)
@@ -246,7 +246,9 @@ def _read_creation(number: int, body: bytes, line: _Line, before: int, place: st
     sent = _sent_line(body)
     moment = line.at or sent.timestamp or from_microseconds(before)
     arrived = to_microseconds(moment)
-    payment = _read_payment(_request(body), arrived, place)
+    payment = read_creation(_request(body), arrived)
+    if not isinstance(payment, Payment):
+        raise _line_error(place, describe_violations(payment))
     if sent.id is None:
         payment = replace(payment, id=f"line {number}")
     return CreationLine(number, arrived, payment, _decision(line.decision))
@@ -257,13 +259,6 @@ def _sent_line(body: bytes) -> _SentLine:
         return _sent(body)
     except msgspec.ValidationError:  # reading the whole payment says what is wrong with it
         return _SentLine()
-
-
-def _read_payment(body: bytes, arrived: int, place: str) -> Payment:
-    payment = read_creation(body, arrived)
-    if not isinstance(payment, Payment):
-        raise _line_error(place, _describe(payment))
-    return payment
 
 
 def _request(body: bytes) -> bytes:
@@ -288,10 +283,6 @@ def _unread(error: Exception, needed: str) -> str:
     if not isinstance(error, msgspec.ValidationError):
         return f"this is no JSON: {words}"
     return words if " - at `$" in words else f"{words}: {needed}"
-
-
-def _describe(violations: tuple[Violation, ...]) -> str:
-    return "; ".join(f"`{each.field}`: {each.message}" for each in violations)
 
 
 def _line_error(place: str, message: str) -> StreamError:

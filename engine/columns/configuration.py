@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -128,17 +129,7 @@ def _without_values(change: Change) -> Change:
 
 
 def _write(path: Path, schema: Any, rows: Iterable[tuple[Any, ...]]) -> None:
-    batch: list[tuple[Any, ...]] = []
+    left = iter(rows)
     with parquet_file(path, schema) as file:
-        for row in rows:
-            batch.append(row)
-            if len(batch) == ROW_GROUP:
-                file.put(_arrays(batch, schema))
-                batch = []
-        if batch:
-            file.put(_arrays(batch, schema))
-
-
-def _arrays(rows: Sequence[tuple[Any, ...]], schema: Any) -> list[Any]:
-    columns = zip(*rows, strict=True)
-    return [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        while batch := list(islice(left, ROW_GROUP)):
+            file.put_rows(batch)

@@ -173,15 +173,9 @@ def put_labels(
     """Write the labels of a part's payments as of sequence number `up_to`. Raises `Damaged`."""
     for batch in _payments_of(connection, account, part):
         entries = _entries_of(connection, account, Kind.LABEL, batch, up_to)
-        rows = [row for entry in batch for row in _label_rows(entry, entries.get(entry.id, ()))]
-        if rows:
-            columns = zip(*rows, strict=True)
-            labels.put(
-                [
-                    pa.array(each, field.type)
-                    for each, field in zip(columns, LABEL_SCHEMA, strict=True)
-                ]
-            )
+        labels.put_rows(
+            [row for entry in batch for row in _label_rows(entry, entries.get(entry.id, ()))]
+        )
 
 
 def _payments_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,12 @@ class TableWriter:
         self._waiting.append(batch)
         if sum(each.num_rows for each in self._waiting) >= ROW_GROUP:
             self._write()
+
+    def put_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows, given by row."""
+        if rows:
+            columns = zip(zip(*rows, strict=True), self._schema, strict=True)
+            self.put([pa.array(values, field.type) for values, field in columns])
 
     def close(self) -> None:
         self._write()

@@ -38,8 +38,8 @@ from tollkeeper.engine.instants import now
 from tollkeeper.engine.offline.columns import on_spark
 from tollkeeper.engine.offline.columns.backtest import backtest_columns, windows_asked
 from tollkeeper.engine.offline.columns.count_windows import group_windows, split_windows
-from tollkeeper.engine.offline.columns.decide_exported import ColumnsAsked
 from tollkeeper.engine.offline.columns.exported import open_export
+from tollkeeper.engine.offline.columns.rows_asked import ColumnsAsked
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.velocity.contract import LATE
 

@@ -170,7 +170,7 @@ def _show_newest(
     from tollkeeper.engine.journal.contract import JournalError
 
     with extra("columns"):
-        from tollkeeper.engine.offline.columns.newest import backtest_newest
+        from tollkeeper.engine.offline.columns.backtest import backtest_newest
 
     try:
         found = backtest_newest(columns, account, program, period, labels, late)

@@ -15,17 +15,17 @@ from tollkeeper.engine.offline.backtest.backtest import (
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels
 from tollkeeper.engine.offline.backtest.report import Report, report_of
 from tollkeeper.engine.offline.columns.count_windows import WindowsAsked, count_windows, plan_of
-from tollkeeper.engine.offline.columns.decide_exported import (
-    ColumnsAsked,
-    decide_exported,
-    rows_asked,
-)
+from tollkeeper.engine.offline.columns.decide_exported import decide_exported
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
+from tollkeeper.engine.offline.columns.rows_asked import ColumnsAsked, ask_rows
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned
-from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.progress import Progress, unwatched
 from tollkeeper.engine.registry.lists import make_declared_lists
 from tollkeeper.engine.velocity.contract import LATE
 from tollkeeper.grammar.program import Rule, Scorecard
+
+PAYMENTS_AT_ONCE = 50_000
+"""This many payments are decided at once, and show most kinds of changes."""
 
 
 class NotExportedError(Exception):
@@ -41,7 +41,7 @@ CompareColumns: TypeAlias = Callable[
 def compare_in_processes(
     asked: ColumnsAsked, exported: ExportedHistory, progress: Progress
 ) -> tuple[Comparison, Collection[int]]:
-    rows = rows_asked(asked, exported)
+    rows = ask_rows(asked, exported)
     facts = make_concerned(rows)
     windows = windows_asked(asked, lacking_windows(rows))
     counted = count_windows(windows, exported.tables, lambda share: progress(share * 0.8))
@@ -77,6 +77,33 @@ def backtest_columns(
     lacking = shortfalls(plan_of(windows_asked(asked, counted)), begins, since)
     all_notes = [*notes, *lacking, *account_notes(account, program)]
     return report_of(program, account_name, period, found, all_notes)
+
+
+def backtest_newest(
+    target: Path,
+    account_name: str,
+    program: Rule | Scorecard,
+    period: tuple[int, int],
+    labels: Labels,
+    late: int = LATE,
+) -> Report | None:
+    """As `backtest_columns` for the newest payments alone, to show something while the rest is
+    computed; None if windows would have to be counted.
+
+    Raises `Invalid` and JournalError as `backtest_columns`.
+    """
+    since, _ = period
+    asked = ColumnsAsked(target, account_name, program, since, late, labels)
+    with open_export(target, account_name, since, newest=PAYMENTS_AT_ONCE) as exported:
+        make_declared_lists(exported.account, program.lists, program.tables)
+        if not exported.parts:
+            return None
+        rows = ask_rows(asked, exported)
+        facts = make_concerned(rows)
+        if lacking_windows(rows):
+            return None
+        found = decide_exported(asked, rows, facts, {}, unwatched)
+    return report_of(program, account_name, period, found, ())
 
 
 def windows_asked(asked: ColumnsAsked, indexes: Collection[int]) -> WindowsAsked:

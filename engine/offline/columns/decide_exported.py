@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
 
 from tollkeeper.engine.labels.label import LabelSource, Verdict, verdict_of
-from tollkeeper.engine.offline.backtest.backtest import candidate_of, was_published
-from tollkeeper.engine.offline.backtest.compare import Comparison, Labels
+from tollkeeper.engine.offline.backtest.compare import Comparison
 from tollkeeper.engine.offline.columns.compare_rows import compare_rows
 from tollkeeper.engine.offline.columns.decide_rows import decide_rows
 from tollkeeper.engine.offline.columns.exported import ExportedHistory
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, ask_rows
+from tollkeeper.engine.offline.columns.rows_asked import ColumnsAsked, RowsAsked
 from tollkeeper.engine.offline.columns.score_rows import score_rows
 from tollkeeper.engine.offline.columns.seen import make_seen
 from tollkeeper.engine.progress import Progress
-from tollkeeper.grammar.program import Rule, Scorecard
-
-
-class ColumnsAsked(NamedTuple):
-    """A backtest over an export, of payments that arrived from `since` (µs) on; `late` (µs) is how
-    far behind the latest arrival the service counts a payment. `labels` override the exported ones.
-    """
-
-    target: Path
-    account: str
-    program: Rule | Scorecard
-    since: int
-    late: int
-    labels: Labels
-
-
-def rows_asked(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
-    """The rows to decide, of the days that were opened."""
-    account, program = exported.account, asked.program
-    everyone = not was_published(account, program)
-    candidate = candidate_of(program, account, asked.late)
-    return ask_rows(exported, candidate, asked.since, asked.late, everyone=everyone)
+from tollkeeper.grammar.program import Scorecard
 
 
 def decide_exported(

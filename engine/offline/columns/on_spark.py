@@ -45,13 +45,10 @@ from tollkeeper.engine.offline.columns.count_windows import (
     start_of,
     values_schema,
 )
-from tollkeeper.engine.offline.columns.decide_exported import (
-    ColumnsAsked,
-    decide_exported,
-    rows_asked,
-)
+from tollkeeper.engine.offline.columns.decide_exported import decide_exported
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.happened import make_happened
+from tollkeeper.engine.offline.columns.rows_asked import ColumnsAsked, ask_rows
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned
 from tollkeeper.engine.progress import Progress, unwatched
 
@@ -149,7 +146,7 @@ def _open_day(asked: ColumnsAsked | WindowsAsked, day: int) -> Any:
 def lacking_in_day(asked: ColumnsAsked, day: int) -> Iterable[_Message]:
     """The indexes of windows that not every payment of the day read, each with empty rows."""
     with _open_day(asked, day) as exported:
-        rows = rows_asked(asked, exported)
+        rows = ask_rows(asked, exported)
         make_concerned(rows)
         return [(index, b"") for index in lacking_windows(rows)]
 
@@ -240,7 +237,7 @@ def decide_day(asked: ColumnsAsked, day: int, counted: Sequence[bytes]) -> bytes
     for values in _unpack(counted):
         read[tuple(values.column_names)].append(values)
     with _open_day(asked, day) as exported:
-        rows = rows_asked(asked, exported)
+        rows = ask_rows(asked, exported)
         facts = make_concerned(rows)
         tables: dict[int, str] = {}
         for number, (columns, parts) in enumerate(read.items()):

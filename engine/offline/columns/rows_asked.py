@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from tollkeeper.engine.columns.windows import WindowColumn, window_columns
 from tollkeeper.engine.facts.fields_read import Access
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
+from tollkeeper.engine.offline.backtest.backtest import candidate_of, was_published
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
     every_recommendation,
     rule_candidate,
 )
+from tollkeeper.engine.offline.backtest.compare import Labels
 from tollkeeper.engine.offline.columns.exported import ExportedHistory
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.sql import DIALECT
@@ -29,6 +33,19 @@ _DECIDED_BY = (
     "SELECT DISTINCT decision.rule, decision.version FROM payments"
     " WHERE decision.score IS NOT NULL AND decision.rule IS NOT NULL ORDER BY ALL"
 )
+
+
+class ColumnsAsked(NamedTuple):
+    """A backtest over an export, of payments that arrived from `since` (µs) on; `late` (µs) is how
+    far behind the latest arrival the service counts a payment. `labels` override the exported ones.
+    """
+
+    target: Path
+    account: str
+    program: Rule | Scorecard
+    since: int
+    late: int
+    labels: Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +98,14 @@ class RowsAsked:
         return tuple({each.number: each for each in (self.tried, *self.rules)}.values())
 
 
-def ask_rows(
-    exported: ExportedHistory, candidate: Candidate, since: int, late: int, *, everyone: bool
-) -> RowsAsked:
-    """The rows for a candidate, with the rules that it needs; `late` is the service's."""
-    tried = RowsOfProgram(0, candidate)
+def ask_rows(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
+    """The rows to decide, of the days that were opened, and the rules that then decide."""
+    account, program = exported.account, asked.program
+    tried = RowsOfProgram(0, candidate_of(program, account, asked.late))
     rules: tuple[RowsOfProgram, ...] = (tried,)
-    if isinstance(candidate.program, Scorecard):
-        rules = tuple(_rules_that_decided(exported, late))
-    return RowsAsked(exported, tried, rules, since, everyone)
+    if isinstance(program, Scorecard):
+        rules = tuple(_rules_that_decided(exported, asked.late))
+    return RowsAsked(exported, tried, rules, asked.since, not was_published(account, program))
 
 
 def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOfProgram]:

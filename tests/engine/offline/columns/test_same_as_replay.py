@@ -27,9 +27,13 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account, candid
 from tollkeeper.engine.offline.backtest.candidate import PastDecision, Situation, outcome_of
 from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
 from tollkeeper.engine.offline.backtest.stored import account_now, stored_history
+from tollkeeper.engine.offline.columns import backtest as over_columns
 from tollkeeper.engine.offline.columns import count_windows as windows_module
-from tollkeeper.engine.offline.columns import newest as newest_payments
-from tollkeeper.engine.offline.columns.backtest import NotExportedError, backtest_columns
+from tollkeeper.engine.offline.columns.backtest import (
+    NotExportedError,
+    backtest_columns,
+    backtest_newest,
+)
 from tollkeeper.engine.offline.columns.compare_rows import outcomes_of
 from tollkeeper.engine.offline.columns.count_windows import (
     WindowsAsked,
@@ -45,8 +49,7 @@ from tollkeeper.engine.offline.columns.count_windows import (
 from tollkeeper.engine.offline.columns.decide_rows import decide_rows
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.happened import make_happened
-from tollkeeper.engine.offline.columns.newest import backtest_newest
-from tollkeeper.engine.offline.columns.rows_asked import ask_rows
+from tollkeeper.engine.offline.columns.rows_asked import ColumnsAsked, ask_rows
 from tollkeeper.engine.offline.columns.score_rows import UNSURE, score_bounds, score_rows
 from tollkeeper.engine.offline.columns.seen import lacking_windows, make_concerned, make_seen
 from tollkeeper.engine.programs.compile.digest import Digests
@@ -140,8 +143,7 @@ def of_export(
     """What an export decides, and which of the rule's windows it counted for that."""
     if not exported.parts:
         return (), {}
-    candidate = candidate_of(program, exported.account)
-    asked = ask_rows(exported, candidate, 0, LATE, everyone=False)
+    asked = ask_rows(ColumnsAsked(target, "shop", program, 0, LATE, {}), exported)
     with as_opened(exported.tables), TemporaryDirectory() as folder:
         facts = make_concerned(asked)
         lacking = lacking_windows(asked)
@@ -470,7 +472,7 @@ def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) 
 def test_the_newest_payments_say_at_once_what_the_report_says_of_them(
     evening: Path, monkeypatch: pytest.MonkeyPatch, newest: int
 ) -> None:
-    monkeypatch.setattr(newest_payments, "PAYMENTS_AT_ONCE", newest)
+    monkeypatch.setattr(over_columns, "PAYMENTS_AT_ONCE", newest)
     of = (rule(MIXED), (0, to_microseconds(START) + DAY), {})
     whole = backtest_columns(evening / "columns", "shop", *of, quiet)
     at_once = backtest_newest(evening / "columns", "shop", *of)

@@ -26,8 +26,8 @@ from tollkeeper.engine.search.filters import Filter, read_filter, read_members
 from tollkeeper.engine.search.find import CountPayments, FindPayments, Sort
 from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
-from tollkeeper.engine.search.holdout import false_positives
-from tollkeeper.engine.search.movers import movers
+from tollkeeper.engine.search.holdout import FindFalsePositives
+from tollkeeper.engine.search.movers import FindMovers
 from tollkeeper.engine.search.performance import MATURE, performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
 from tollkeeper.engine.search.related import FindRelated
@@ -275,7 +275,7 @@ def assert_bands(index: AccountIndex, shop: Shop, payments: list[Plain], text: s
     frauds = [each for each in held_out if each.label == "fraud"]
     young = [each for each in held_out if each.label is None and each.arrived >= now - MATURE]
     unsure = [each for each in held_out if each.label == "unsure"]
-    counted = false_positives(index, wanted, now)
+    counted = FindFalsePositives(wanted, now).answer(index)
     assert (counted.frauds, counted.unripe) == (len(frauds), len(young))
     assert counted.people == len(held_out) - len(frauds) - len(young) - len(unsure)
 
@@ -332,8 +332,8 @@ def came_back(refused: Plain, payments: list[Plain]) -> bool:
 
 def assert_movers(index: AccountIndex, shop: Shop, payments: list[Plain]) -> None:
     since, until = shop.now - 2 * DAY, shop.now + 1
-    asked = index, ("user", "card", "bin", "condition"), since, until
-    found = movers(*asked, 50)
+    asked = ("user", "card", "bin", "condition"), since, until
+    found = FindMovers(*asked, 50).answer(index)
     weeks = [7 * DAY * week for week in range(1, 5)]
     for mover in found:
         own = [each for each in payments if each.has(mover.by, mover.value)]
@@ -355,7 +355,7 @@ def assert_movers(index: AccountIndex, shop: Shop, payments: list[Plain]) -> Non
             assert sum(each.arrived >= since for each in own) <= len(before) / 4
     surprises = [(each.payments - each.usual) / (each.usual + 1) ** 0.5 for each in found]
     assert surprises == sorted(surprises, reverse=True)
-    assert movers(*asked, 3) == found[:3]
+    assert FindMovers(*asked, 3).answer(index) == found[:3]
 
 
 def entity_of(payment: Plain, by: str) -> str | None:

@@ -6,9 +6,6 @@ An append is settled once it is on disk or lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -44,11 +41,28 @@ class Append(Struct, frozen=True):
     done: UncancellableFuture
 
 
-@dataclass(slots=True, eq=False)
 class Watch:
-    """`is_touched` is true once an append with the watched id or key was settled."""
+    """Watches, within a `with`, whether an append with an id or key is settled: then `is_touched` is true.
 
-    is_touched: bool = False
+    Not a generator's context, which would take longer than a query of SQLite.
+    """
+
+    __slots__ = ("_name", "_watches", "is_touched")
+
+    def __init__(self, watches: dict[tuple[int, str], list[Watch]], name: tuple[int, str]) -> None:
+        self._watches = watches
+        self._name = name
+        self.is_touched = False
+
+    def __enter__(self) -> Watch:
+        self._watches.setdefault(self._name, []).append(self)
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        watches = self._watches[self._name]
+        watches.remove(self)
+        if not watches:
+            del self._watches[self._name]
 
 
 class InFlight:
@@ -62,8 +76,8 @@ class InFlight:
         self._appends: dict[int, Append] = {}
         # By account and id.
         self._by_record: dict[tuple[int, str], tuple[Append, ...]] = {}
-        # By account and key: futures of those who wait until the key's first use is settled.
-        self._key_waiters: dict[tuple[int, str], list[asyncio.Future[None]]] = {}
+        # By account and idempotency key: the append that uses it.
+        self._by_key: dict[tuple[int, str], Append] = {}
         # By account and id, or account and key.
         self._watches: dict[tuple[int, str], list[Watch]] = {}
 
@@ -78,10 +92,10 @@ class InFlight:
         self._by_record[record] = (append,) if before is None else (*before, append)
         self._appends[entry.sequence] = append
         if append.idempotency is not None:
-            self._key_waiters[entry.account, append.idempotency.key] = []
+            self._by_key[entry.account, append.idempotency.key] = append
 
     def remove(self, append: Append) -> None:
-        """Remove a settled append, and wake those who wait for its idempotency key."""
+        """Remove a settled append."""
         entry = append.entry
         record = (entry.account, entry.id)
         appends = self._by_record[record]
@@ -91,9 +105,7 @@ class InFlight:
         else:
             self._by_record[record] = tuple(each for each in appends if each is not append)
         if append.idempotency is not None:
-            for waiter in self._key_waiters.pop((entry.account, append.idempotency.key), ()):
-                if not waiter.done():
-                    waiter.set_result(None)
+            self._by_key.pop((entry.account, append.idempotency.key), None)
         if self._watches:
             self._touch(append)
 
@@ -111,33 +123,18 @@ class InFlight:
         appends = self._by_record.get((account, record_id), ())
         return [each.done for each in appends if each.entry.kind == kind]
 
-    @contextmanager
-    def watch(self, account: int, name: str) -> Iterator[Watch]:
-        """Watch, while the block runs, whether an append with this id or key is settled."""
-        watch = Watch()
-        self._watches.setdefault((account, name), []).append(watch)
-        try:
-            yield watch
-        finally:
-            self._watches[account, name].remove(watch)
-            if not self._watches[account, name]:
-                del self._watches[account, name]
+    def watch(self, account: int, name: str) -> Watch:
+        """A watch for appends with this id or key."""
+        return Watch(self._watches, (account, name))
 
     def has_prefix(self, account: int, prefix: str) -> bool:
         """Whether an unsettled entry of the account has an id that starts with `prefix`."""
         return any(of == account and id_.startswith(prefix) for of, id_ in self._by_record)
 
     def first_use(self, account: int, key: str) -> asyncio.Future[None] | None:
-        """A future that is done when the key's unsettled first use is settled; None without one.
-
-        It is not the append's own future, which also fails: to the caller, a lost first use is none.
-        """
-        waiters = self._key_waiters.get((account, key))
-        if waiters is None:
-            return None
-        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiters.append(settled)
-        return settled
+        """The future of the append that uses the key and is unsettled; None without one."""
+        append = self._by_key.get((account, key))
+        return None if append is None else append.done
 
     def _touch(self, append: Append) -> None:
         names = {append.entry.id}

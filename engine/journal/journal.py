@@ -17,7 +17,7 @@ from tollkeeper.engine.journal import (
     retention,
     staging,
 )
-from tollkeeper.engine.journal.appends import InFlight
+from tollkeeper.engine.journal.appends import PREFIX_LENGTH, InFlight, UnusedIds
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import EVERY_KIND, RECORDS, CommandRequest, Shard
 from tollkeeper.engine.journal.entries import (
@@ -40,14 +40,15 @@ class Journal(ABC):
     Reads see what is on disk and, where stated, what is being written. `replay`, `replay_latest`
     and `count` block: call them in another thread than the event loop's.
 
-    Each database implements the methods that a payment needs; the other queries are shared and run
-    in threads of their own.
+    Each database implements what a new payment needs. The queries are shared: short ones go through
+    `query`, long ones run in threads of their own.
     """
 
     shard = Shard()
     """Which of the database's journals it is."""
     _writer: Writer
     _in_flight: InFlight
+    _unused_ids: UnusedIds
 
     @abstractmethod
     def append(
@@ -75,34 +76,12 @@ class Journal(ABC):
         """Whether an append would be queued now, and not raise `Overloaded`."""
 
     @abstractmethod
-    def trusted_clock(self) -> int:
-        """The last time (µs) at which the clock was trusted, 0 before the first."""
-
-    @abstractmethod
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         """Whether the account has an entry of this kind and id, written or being written."""
 
     @abstractmethod
-    async def states(self, account: int, record_id: str) -> list[Entry]:
-        """A payment's creation and updates, oldest first, also those being written."""
-
-    @abstractmethod
-    async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
-        """The account's entries of this kind and id, oldest first, also those being written."""
-
-    @abstractmethod
-    async def entry(self, sequence: int) -> Entry | None:
-        """The entry at a sequence number."""
-
-    @abstractmethod
-    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
-        """The request that used a key in the 24 hours before `now`; if it is being written, waits
-        for that.
-        """
-
-    @abstractmethod
-    async def changes(self, after: int = 0) -> list[Entry]:
-        """Every account's configuration changes after a sequence number, oldest first."""
+    def trusted_clock(self) -> int:
+        """The last time (µs) at which the clock was trusted, 0 before the first."""
 
     @abstractmethod
     def last_sequence(self) -> int:
@@ -114,19 +93,6 @@ class Journal(ABC):
 
         While any import runs nothing is removed: the contents may be its own. Blocks as `replay`.
         """
-
-    @abstractmethod
-    async def requests(self) -> list[CommandRequest]:
-        """The requests of commands to the service, oldest first."""
-
-    @abstractmethod
-    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        """A payment's creation and its last update (or the creation again), also when being
-        written; None when there is no such payment."""
-
-    @abstractmethod
-    async def count_updates(self, account: int, record_id: str, most: int) -> int:
-        """How many updates of a payment are on disk, counted up to `most`."""
 
     @abstractmethod
     async def size(self) -> int:
@@ -151,12 +117,77 @@ class Journal(ABC):
         """Write all accepted entries, then close."""
 
     @abstractmethod
+    async def query(self, read: Callable[[SqlConnection], T]) -> T:
+        """The result of a short query, which uses an index."""
+
+    @abstractmethod
     def _reader(self) -> AbstractContextManager[SqlConnection]:
         """A new connection for reading."""
 
     @abstractmethod
     async def _leave_nothing_behind(self) -> None:
         """Remove overwritten data from the places where the database still has it."""
+
+    async def states(self, account: int, record_id: str) -> list[Entry]:
+        """A payment's creation and updates, oldest first, also those being written."""
+        return await self._with_unsettled(
+            account,
+            record_id,
+            (Kind.PAYMENT, Kind.UPDATE),
+            lambda connection: reads.states(connection, account, record_id),
+        )
+
+    async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
+        """The account's entries of this kind and id, oldest first, also those being written."""
+        return await self._with_unsettled(
+            account,
+            record_id,
+            (kind,),
+            lambda connection: reads.of_record(connection, account, kind, record_id),
+        )
+
+    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
+        """A payment's creation and its last update (or the creation again), also when being
+        written; None when there is no such payment."""
+        found = await self._with_unsettled(
+            account,
+            record_id,
+            (Kind.PAYMENT, Kind.UPDATE),
+            lambda connection: reads.first_and_last(connection, account, record_id),
+        )
+        return (found[0], found[-1]) if found else None
+
+    async def count_updates(self, account: int, record_id: str, most: int) -> int:
+        """How many updates of a payment are on disk, counted up to `most`."""
+        return await self.query(
+            lambda connection: reads.count_updates(connection, account, record_id, most)
+        )
+
+    async def entry(self, sequence: int) -> Entry | None:
+        """The entry at a sequence number."""
+        return await self.query(lambda connection: reads.entry_at(connection, sequence))
+
+    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
+        """The request that used a key in the 24 hours before `now`; if it is being written, waits
+        for that.
+        """
+        while True:
+            while first_use := self._in_flight.first_use(account, key):
+                await asyncio.wait([first_use])
+            with self._in_flight.watch(account, key) as watch:
+                found = await self.query(
+                    lambda connection: reads.find_idempotency(connection, account, key, now)
+                )
+            if not watch.is_touched and self._in_flight.first_use(account, key) is None:
+                return found
+
+    async def changes(self, after: int = 0) -> list[Entry]:
+        """Every account's configuration changes after a sequence number, oldest first."""
+        return await self.query(lambda connection: reads.changes(connection, after))
+
+    async def requests(self) -> list[CommandRequest]:
+        """The requests of commands to the service, oldest first."""
+        return await self.query(requests.open_requests)
 
     def queue_length(self) -> int:
         """The number of appends that wait to be written."""
@@ -422,3 +453,32 @@ class Journal(ABC):
                 return read(connection)
 
         return await asyncio.to_thread(work)
+
+    async def _with_unsettled(
+        self,
+        account: int,
+        record_id: str,
+        kinds: tuple[Kind, ...],
+        read: Callable[[SqlConnection], list[Entry]],
+    ) -> list[Entry]:
+        """A record's entries on disk and the unsettled ones, as of the moment of return.
+
+        A query in another thread may miss what is committed while it runs; it is then repeated.
+        """
+        while True:
+            with self._in_flight.watch(account, record_id) as watch:
+                written = await self.query(read)
+            if not watch.is_touched:
+                last = written[-1].sequence if written else 0
+                being_written = self._in_flight.entries(account, record_id, *kinds)
+                return written + [entry for entry in being_written if entry.sequence > last]
+
+    async def _look_up_prefix(self, account: int, record_id: str) -> bool:
+        """Whether the id is certainly unused, by a query for all ids with its prefix."""
+        ids, prefix = self._unused_ids, record_id[:PREFIX_LENGTH]
+        ids.begin_look_up(account, prefix)
+        is_found = self._in_flight.has_prefix(account, prefix) or await self.query(
+            lambda connection: reads.has_prefix(connection, account, prefix)
+        )
+        ids.end_look_up(account, prefix, are_unused=not is_found)
+        return bool(ids.is_unused(account, record_id))

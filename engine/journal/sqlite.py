@@ -18,11 +18,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from tollkeeper.engine.journal import list_contents, reads, requests, retention, schema, staging
-from tollkeeper.engine.journal.appends import PREFIX_LENGTH, Append, InFlight, UnusedIds
+from tollkeeper.engine.journal import list_contents, reads, retention, schema, staging
+from tollkeeper.engine.journal.appends import Append, InFlight, UnusedIds
 from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import CommandRequest, JournalError, Taken, Unavailable
+from tollkeeper.engine.journal.contract import JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.damage import named_damage
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
 from tollkeeper.engine.journal.journal import Journal
@@ -191,35 +191,12 @@ class SqliteJournal(Journal):
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
         is_unused = self._unused_ids.is_unused(account, record_id)
         if is_unused is None:
-            is_unused = self._look_up_prefix(account, record_id)
+            is_unused = await self._look_up_prefix(account, record_id)
         if is_unused:
             return False
         return bool(self._in_flight.entries(account, record_id, kind)) or reads.exists(
             self._reading, account, kind, record_id
         )
-
-    async def states(self, account: int, record_id: str) -> list[Entry]:
-        written = reads.states(self._reading, account, record_id)
-        last = written[-1].sequence if written else 0
-        being_written = self._in_flight.entries(account, record_id, Kind.PAYMENT, Kind.UPDATE)
-        return written + [entry for entry in being_written if entry.sequence > last]
-
-    async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
-        written = reads.of_record(self._reading, account, kind, record_id)
-        last = written[-1].sequence if written else 0
-        being_written = self._in_flight.entries(account, record_id, kind)
-        return written + [entry for entry in being_written if entry.sequence > last]
-
-    async def entry(self, sequence: int) -> Entry | None:
-        return reads.entry_at(self._reading, sequence)
-
-    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
-        while first_use := self._in_flight.first_use(account, key):
-            await first_use
-        return reads.find_idempotency(self._reading, account, key, now)
-
-    async def changes(self, after: int = 0) -> list[Entry]:
-        return reads.changes(self._reading, after)
 
     def last_sequence(self) -> int:
         return reads.last_sequence(self._reading)
@@ -228,21 +205,9 @@ class SqliteJournal(Journal):
         with closing(schema.connect(self._folder)) as connection:
             staging.discard_abandoned(connection, self._folder)
 
-    def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a query that takes microseconds on the event loop's connection."""
-        return query(self._reading)
-
-    async def requests(self) -> list[CommandRequest]:
-        return requests.open_requests(self._reading)
-
-    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        being_written = self._in_flight.entries(account, record_id, Kind.PAYMENT, Kind.UPDATE)
-        written = reads.first_and_last(self._reading, account, record_id)
-        found = [*written, *being_written]
-        return (found[0], found[-1]) if found else None
-
-    async def count_updates(self, account: int, record_id: str, most: int) -> int:
-        return reads.count_updates(self._reading, account, record_id, most)
+    async def query(self, read: Callable[[SqlConnection], T]) -> T:
+        # It takes microseconds, so the event loop runs it.
+        return read(self._reading)
 
     async def size(self) -> int:
         return (self._folder / schema.DATABASE_FILE).stat().st_size
@@ -260,16 +225,6 @@ class SqliteJournal(Journal):
     async def close(self) -> None:
         await self._writer.close()
         self._reading.close()
-
-    def _look_up_prefix(self, account: int, record_id: str) -> bool:
-        """Whether the id is certainly unused, by a query for all ids with its prefix."""
-        ids, prefix = self._unused_ids, record_id[:PREFIX_LENGTH]
-        ids.begin_look_up(account, prefix)
-        is_found = self._in_flight.has_prefix(account, prefix) or reads.has_prefix(
-            self._reading, account, prefix
-        )
-        ids.end_look_up(account, prefix, are_unused=not is_found)
-        return bool(ids.is_unused(account, record_id))
 
     async def _leave_nothing_behind(self) -> None:
         def work() -> None:

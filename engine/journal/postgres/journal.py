@@ -1,8 +1,6 @@
 """The journal in PostgreSQL: one thread writes, a few others do point reads.
 
-The event loop never waits for the network. A read in another thread may miss what is committed
-while it runs; it is then repeated, so that its result and the unsettled appends together are
-complete when the caller resumes.
+The event loop never waits for the network.
 """
 
 from __future__ import annotations
@@ -16,11 +14,10 @@ from itertools import islice
 from queue import Empty, LifoQueue
 from typing import TypeVar
 
-from tollkeeper.engine.journal import list_contents, reads, requests, staging
-from tollkeeper.engine.journal.appends import PREFIX_LENGTH, InFlight, UnusedIds
+from tollkeeper.engine.journal import list_contents, reads, staging
+from tollkeeper.engine.journal.appends import InFlight, UnusedIds
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import (
-    CommandRequest,
     Fenced,
     JournalError,
     Locked,
@@ -210,38 +207,8 @@ class PostgresJournal(Journal):
         # An unsettled entry may still be lost, so wait: the answer is about entries on disk.
         while futures := self._in_flight.futures(account, record_id, kind):
             await asyncio.wait(futures)
-        return await self._read(
+        return await self.query(
             lambda connection: reads.exists(connection, account, kind, record_id)
-        )
-
-    async def states(self, account: int, record_id: str) -> list[Entry]:
-        return await self._read_with_unsettled(
-            account,
-            record_id,
-            (Kind.PAYMENT, Kind.UPDATE),
-            lambda connection: reads.states(connection, account, record_id),
-        )
-
-    async def of_record(self, account: int, kind: Kind, record_id: str) -> list[Entry]:
-        return await self._read_with_unsettled(
-            account,
-            record_id,
-            (kind,),
-            lambda connection: reads.of_record(connection, account, kind, record_id),
-        )
-
-    async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        found = await self._read_with_unsettled(
-            account,
-            record_id,
-            (Kind.PAYMENT, Kind.UPDATE),
-            lambda connection: reads.first_and_last(connection, account, record_id),
-        )
-        return (found[0], found[-1]) if found else None
-
-    async def count_updates(self, account: int, record_id: str, most: int) -> int:
-        return await self._read(
-            lambda connection: reads.count_updates(connection, account, record_id, most)
         )
 
     def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
@@ -266,23 +233,6 @@ class PostgresJournal(Journal):
             while batch := list(islice(entries, _LIST_BATCH)):
                 yield batch
 
-    async def entry(self, sequence: int) -> Entry | None:
-        return await self._read(lambda connection: reads.entry_at(connection, sequence))
-
-    async def find_idempotency(self, account: int, key: str, now: int) -> Idempotency | None:
-        while True:
-            while first_use := self._in_flight.first_use(account, key):
-                await first_use
-            with self._in_flight.watch(account, key) as watch:
-                found = await self._read(
-                    lambda connection: reads.find_idempotency(connection, account, key, now)
-                )
-            if not watch.is_touched and self._in_flight.first_use(account, key) is None:
-                return found
-
-    async def changes(self, after: int = 0) -> list[Entry]:
-        return await self._in_thread(lambda connection: reads.changes(connection, after))
-
     def last_sequence(self) -> int:
         return self._store.last_place
 
@@ -290,9 +240,6 @@ class PostgresJournal(Journal):
         before = time.time_ns() // 1000 - staging.LONGEST_IMPORT
         with closing(self._connections.connect()) as connection:
             staging.discard_old(connection, before)
-
-    async def requests(self) -> list[CommandRequest]:
-        return await self._read(requests.open_requests)
 
     def identity(self) -> str:
         return self._identity
@@ -304,7 +251,7 @@ class PostgresJournal(Journal):
 
     async def standing(self) -> JournalStanding:
         """Who owns the journal, and its last sequence numbers."""
-        return await self._read(standing_of)
+        return await self.query(standing_of)
 
     def set_followed(self, sequence: int) -> None:
         """Set the last sequence number that a follower has counted; the owner ignores it."""
@@ -362,7 +309,7 @@ class PostgresJournal(Journal):
                     await self.flush()
 
     async def size(self) -> int:
-        return await self._read(
+        return await self.query(
             lambda connection: int(
                 connection.execute("SELECT pg_database_size(current_database())").fetchone()[0]
             )
@@ -376,10 +323,6 @@ class PostgresJournal(Journal):
     async def wait_until_lost(self) -> None:
         while not self._store.is_lost:
             await asyncio.sleep(_RETRY_S)
-
-    async def query(self, read: Callable[[SqlConnection], T]) -> T:
-        """The result of a short query."""
-        return await self._read(read)
 
     async def prove(self, since: float) -> None:
         while max(self._store.proved_at, self._confirmed_at) < since:
@@ -430,34 +373,7 @@ class PostgresJournal(Journal):
             return connection
         return None
 
-    async def _read_with_unsettled(
-        self,
-        account: int,
-        record_id: str,
-        kinds: tuple[Kind, ...],
-        read: Callable[[SqlConnection], list[Entry]],
-    ) -> list[Entry]:
-        """A record's entries on disk and the unsettled ones, as of the moment of return."""
-        while True:
-            with self._in_flight.watch(account, record_id) as watch:
-                written = await self._read(read)
-            if not watch.is_touched:
-                last = written[-1].sequence if written else 0
-                being_written = self._in_flight.entries(account, record_id, *kinds)
-                return written + [entry for entry in being_written if entry.sequence > last]
-
-    async def _look_up_prefix(self, account: int, record_id: str) -> bool:
-        """Whether the id is certainly unused, by a query for all ids with its prefix."""
-        ids, prefix = self._unused_ids, record_id[:PREFIX_LENGTH]
-        ids.begin_look_up(account, prefix)
-        is_found = self._in_flight.has_prefix(account, prefix) or await self._read(
-            lambda connection: reads.has_prefix(connection, account, prefix)
-        )
-        ids.end_look_up(account, prefix, are_unused=not is_found)
-        return bool(ids.is_unused(account, record_id))
-
-    async def _read(self, read: Callable[[SqlConnection], T]) -> T:
-        """The result of a point read in one of the threads for them."""
+    async def query(self, read: Callable[[SqlConnection], T]) -> T:
 
         def work() -> T:
             try:

@@ -103,7 +103,7 @@ async def test_a_start_takes_away_what_a_killed_import_left(service: Service) ->
         )
     beginning = asyncio.create_task(keep_to_retention(service.engine))
     journal = service.engine.journal
-    while journal.read(lambda c: c.execute("SELECT 1 FROM list_entries").fetchone()):
+    while await journal.query(lambda c: c.execute("SELECT 1 FROM list_entries").fetchone()):
         await asyncio.sleep(0.01)
     beginning.cancel()
     assert journal.count_staged(1, "blocked", content) is None

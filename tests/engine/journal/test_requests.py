@@ -106,7 +106,7 @@ def test_a_request_that_was_removed_ends_the_waiting(command, service, prepared)
 async def test_a_service_reads_and_answers_requests_through_its_journal(sqlite_journal, folder):
     with closing(schema.connect(folder)) as command:
         request = requests.leave_request(command, "{}", "ana", now=1)
-        assert [left.id for left in sqlite_journal.read(requests.open_requests)] == [request]
+        assert [left.id for left in await sqlite_journal.requests()] == [request]
         await sqlite_journal.run(
             lambda connection: requests.answer_request(connection, request, "{}")
         )

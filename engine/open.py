@@ -9,14 +9,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
 from tollkeeper.engine.instants import now
-from tollkeeper.engine.journal.contract import JournalError, JournalTables
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
@@ -162,7 +161,7 @@ async def settle_as_owner(engine: Engine) -> None:
     """The writes with which a new owner of the journal begins. Raises `JournalError`."""
     if not isinstance(engine.source, Path):
         work = partial(claim_key, mark=_mark_of(engine.folder_key))
-        await cast("JournalTables", engine.journal).run(work)
+        await engine.journal.run(work)
     if engine.damage.policy != "read-only":
         before = engine.state
         await settle_stored_secrets(engine)
@@ -178,7 +177,7 @@ async def _open_key(source: JournalSource, journal: Journal) -> FolderKey:
     """The folder's key; on a database, checked to be the key that every node of this journal has."""
     key = open_folder_key(key_folder_of(source))
     if not isinstance(source, Path):
-        mark = await cast("JournalTables", journal).query(key_mark)
+        mark = await journal.query(key_mark)
         if mark not in ("", _mark_of(key)):
             raise JournalError(
                 f"`{key_folder_of(source) / KEY_FILE}` is not the key under which this journal keeps its"

@@ -15,7 +15,7 @@ from hmac import compare_digest
 from http import HTTPStatus
 from pathlib import Path
 from ssl import SSLContext
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 from litestar.types import HTTPScope, Send
 from structlog import get_logger
@@ -24,7 +24,6 @@ from tollkeeper.api.http.errors import unauthorized, unavailable, unknown_path
 from tollkeeper.api.http.node_connection import SHARD, NodeConnection, connect_to_node
 from tollkeeper.engine.amendments_file import write_seen_amendment
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot, open_folder_key
-from tollkeeper.engine.journal.contract import JournalTables
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal
 from tollkeeper.engine.journal.reads import last_amendment
 from tollkeeper.engine.journal.source import Database, key_folder_of
@@ -52,7 +51,7 @@ async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
     shown = next((value for name, value in scope["headers"] if name == _PROOF), b"")
     if not compare_digest(shown, _proof(engine.folder_key, engine.journal.shard.number)):
         raise unauthorized()
-    amended = await cast("JournalTables", engine.journal).query(last_amendment)
+    amended = await engine.journal.query(last_amendment)
     if engine.rewriting:
         raise unavailable("a person's data is being erased")
     match scope["path"].removeprefix(KEPT_FILES):

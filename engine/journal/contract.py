@@ -4,15 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.entries import (
-    Kind,
-)
+from tollkeeper.engine.journal.entries import Kind
 
 
 class Shard(NamedTuple):
@@ -29,8 +25,6 @@ class CommandRequest(Struct, frozen=True):
     action: str
     author: str
 
-
-T = TypeVar("T")
 
 EVERY_KIND = frozenset(Kind)
 RECORDS = EVERY_KIND - {Kind.CHANGE}
@@ -66,13 +60,3 @@ class Locked(JournalError):
 
 class Unanswered(JournalError):
     """The service ended before it answered a command; it may have done what was asked."""
-
-
-class JournalTables(Protocol):
-    """A journal's database, for other tables that are kept in it."""
-
-    async def query(self, read: Callable[[SqlConnection], T]) -> T:
-        """The result of a short query."""
-
-    async def run(self, work: Callable[[SqlConnection], T]) -> T:
-        """Run `work` in a transaction of its own; returns once it is committed."""

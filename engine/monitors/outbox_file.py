@@ -9,10 +9,10 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import JournalError, JournalTables
+from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.side_file import SideFile, belongs_to, claim_file, create_file
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
@@ -43,7 +43,7 @@ class OutboxFile(Outbox):
 class OutboxInJournal(Outbox):
     """An `Outbox` in tables of the journal's database."""
 
-    def __init__(self, journal: JournalTables) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def read(self, query: Callable[[SqlConnection], T]) -> T:
@@ -64,7 +64,7 @@ async def open_outbox(source: JournalSource, journal: Journal) -> AsyncIterator[
     this one: alerts would silently be lost.
     """
     if not isinstance(source, Path):
-        yield OutboxInJournal(cast("JournalTables", journal))
+        yield OutboxInJournal(journal)
         return
     path = source / ALERTS_FILE
     try:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import reduce
 from operator import or_
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -42,6 +42,7 @@ EVERY_VALUE = 2**63 - 1
 """The highest possible value of a term."""
 _LAST = 2**63 - 1
 _OF = "account = ? AND facet = ? AND block = ?"
+_OF_BLOCKS = "account = ? AND facet = ? AND value = ? AND block IN (SELECT value FROM json_each(?))"
 
 
 class Total(Struct, frozen=True, array_like=True, gc=False):
@@ -85,31 +86,22 @@ class AccountIndex:
         """Return the payments of a block that have a term."""
         if block == self._block and facet in self._facets:
             return self._facets[facet].get(value, 0)
-        row = self.connection.execute(
-            f"SELECT members FROM postings WHERE {_OF} AND value = ?",
-            (self.account, facet, block, value),
-        ).fetchone()
-        return 0 if row is None else unpack(row[0])
+        rows = self._own(
+            f"SELECT members FROM postings WHERE {_OF} AND value = ?", facet, block, value
+        )
+        return unpack(rows[0][0]) if rows else 0
 
     def blocks_having(self, facet: Facet, value: int, blocks: Sequence[int]) -> list[int]:
         """Return those of these blocks that have payments with a term, last first."""
-        rows = self.connection.execute(
-            "SELECT block FROM postings WHERE account = ? AND facet = ? AND value = ?"
-            " AND block IN (SELECT value FROM json_each(?)) ORDER BY block DESC",
-            (self.account, facet, value, json.dumps(blocks)),
-        )
-        return [block for (block,) in rows]
+        query = f"SELECT block FROM postings WHERE {_OF_BLOCKS} ORDER BY block DESC"
+        return [block for (block,) in self._own(query, facet, value, json.dumps(blocks))]
 
     def stored_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, bytes]:
         """Return the payments that have a term, in stored form, for each of these blocks that has
         any.
         """
-        rows = self.connection.execute(
-            "SELECT block, members FROM postings WHERE account = ? AND facet = ? AND value = ?"
-            " AND block IN (SELECT value FROM json_each(?))",
-            (self.account, facet, value, json.dumps(blocks)),
-        )
-        return dict(rows.fetchall())
+        query = f"SELECT block, members FROM postings WHERE {_OF_BLOCKS}"
+        return dict(self._own(query, facet, value, json.dumps(blocks)))
 
     def stored_of(
         self, facet: Facet, values: Collection[int], blocks: Collection[int]
@@ -118,11 +110,13 @@ class AccountIndex:
         their blocks; only of values that any have.
         """
         found: dict[int, list[tuple[int, bytes]]] = {}
-        for block, value, members in self.connection.execute(
+        for block, value, members in self._own(
             "SELECT block, value, members FROM postings WHERE account = ? AND facet = ?"
             " AND block IN (SELECT value FROM json_each(?))"
             " AND value IN (SELECT value FROM json_each(?))",
-            (self.account, facet, json.dumps(sorted(blocks)), json.dumps(sorted(values))),
+            facet,
+            json.dumps(sorted(blocks)),
+            json.dumps(sorted(values)),
         ):
             found.setdefault(value, []).append((block, members))
         return found
@@ -134,10 +128,7 @@ class AccountIndex:
 
     def stored(self, facet: Facet, block: int) -> dict[int, bytes]:
         """Return each value of a facet in a block with its payments, in stored form."""
-        rows = self.connection.execute(
-            f"SELECT value, members FROM postings WHERE {_OF}", (self.account, facet, block)
-        )
-        return dict(rows.fetchall())
+        return dict(self._own(f"SELECT value, members FROM postings WHERE {_OF}", facet, block))
 
     def facet(self, facet: Facet, block: int) -> Mapping[int, int]:
         """Return each value of a facet in a block with its set of payments."""
@@ -154,10 +145,10 @@ class AccountIndex:
         """Return the values of a facet with the most payments in a block, with their sets in stored
         form.
         """
-        return self.connection.execute(
-            f"SELECT value, members FROM postings WHERE {_OF} ORDER BY length(members) DESC LIMIT ?",
-            (self.account, facet, block, limit),
-        ).fetchall()
+        query = (
+            f"SELECT value, members FROM postings WHERE {_OF} ORDER BY length(members) DESC LIMIT ?"
+        )
+        return self._own(query, facet, block, limit)
 
     def outcomes_of(self, block: int) -> bytes:
         """Return the outcome bytes of a block, by position."""
@@ -181,27 +172,18 @@ class AccountIndex:
 
     def totals(self, facet: Facet, block: int) -> Totals:
         """Return a block's stored totals by value of a facet; empty if nothing is stored."""
-        rows = self.connection.execute(
-            "SELECT value, total FROM totals WHERE account = ? AND block = ? AND facet = ?",
-            (self.account, block, facet),
-        )
-        return {value: _decode_total(total) for value, total in rows.fetchall()}
+        rows = self._own(f"SELECT value, total FROM totals WHERE {_OF}", facet, block)
+        return {value: _decode_total(total) for value, total in rows}
 
     def totals_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, Total]:
         """Return a term's stored totals, for each of these blocks that has any."""
-        rows = self.connection.execute(
-            "SELECT block, total FROM totals WHERE account = ? AND facet = ? AND value = ?"
-            " AND block IN (SELECT value FROM json_each(?))",
-            (self.account, facet, value, json.dumps(blocks)),
-        )
-        return {block: _decode_total(total) for block, total in rows.fetchall()}
+        query = f"SELECT block, total FROM totals WHERE {_OF_BLOCKS}"
+        rows = self._own(query, facet, value, json.dumps(blocks))
+        return {block: _decode_total(total) for block, total in rows}
 
     def runs_made(self) -> dict[int, int]:
         """Return each run with the highest value up to which it is made."""
-        rows = self.connection.execute(
-            "SELECT run, through FROM runs_made WHERE account = ?", (self.account,)
-        )
-        return dict(rows.fetchall())
+        return dict(self._own("SELECT run, through FROM runs_made WHERE account = ?"))
 
     def entries_in(
         self, values: Collection[int], runs: Collection[int]
@@ -210,11 +192,12 @@ class AccountIndex:
         runs, first to last.
         """
         found: dict[int, list[tuple[int, bytes]]] = {}
-        for run, value, entries in self.connection.execute(
+        for run, value, entries in self._own(
             "SELECT run, value, entries FROM runs WHERE account = ? AND run IN"
             " (SELECT value FROM json_each(?)) AND value IN (SELECT value FROM json_each(?))"
             " ORDER BY run",
-            (self.account, json.dumps([*runs]), json.dumps([*values])),
+            json.dumps([*runs]),
+            json.dumps([*values]),
         ):
             found.setdefault(value, []).append((run, entries))
         return found
@@ -226,21 +209,19 @@ class AccountIndex:
         """Return the names of a facet's values."""
         found = self._names.get(facet)
         if found is None:
-            rows = self.connection.execute(
-                "SELECT value, name FROM names WHERE account = ? AND facet = ?",
-                (self.account, facet),
-            )
-            found = self._names[facet] = dict(rows.fetchall())
+            query = "SELECT value, name FROM names WHERE account = ? AND facet = ?"
+            found = self._names[facet] = dict(self._own(query, facet))
         return found
 
     def blocks(self, first: int, end: int) -> list[int]:
         """Return the blocks with payments from sequence number `first` to before `end`, last first."""
         if end <= first:
             return []
-        rows = self.connection.execute(
+        rows = self._own(
             "SELECT block FROM postings WHERE account = ? AND facet = 0 AND block BETWEEN ? AND ?"
             " ORDER BY block DESC",
-            (self.account, block_of(first), block_of(end - 1)),
+            block_of(first),
+            block_of(end - 1),
         )
         return [block for (block,) in rows]
 
@@ -265,16 +246,17 @@ class AccountIndex:
 
     def labels(self, sequence: int) -> dict[LabelSource, Verdict]:
         """Return a payment's labels by source."""
-        rows = self.connection.execute(
-            "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
-            (self.account, sequence),
-        )
-        return dict(rows.fetchall())
+        query = "SELECT source, label FROM labels WHERE account = ? AND payment = ?"
+        return dict(self._own(query, sequence))
 
     def lag(self, now: int) -> int:
         """Return how long (µs) the oldest entry outside the index has waited; 0 if there is none."""
         waiting = self.tail.next_arrival(self.last)
         return 0 if waiting is None else max(now - waiting, 1)
+
+    def _own(self, query: str, *parameters: object) -> list[Any]:
+        """All rows of a query whose first parameter is the account."""
+        return self.connection.execute(query, (self.account, *parameters)).fetchall()
 
 
 class IndexFile:

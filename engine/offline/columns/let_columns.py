@@ -47,11 +47,12 @@ def translate_lets(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> Tr
         )
         levels[name] = level
         selected[level].append(f"{sql_of(tables, translated.value)} AS {name}")
-    for level, values in sorted(selected.items()):
-        without = f"seen_{rows.number}_{level}"
-        tables.execute(f"ALTER VIEW seen RENAME TO {without}")
-        tables.execute(
-            f"CREATE VIEW seen AS SELECT seen.*, {', '.join(values)} FROM {without} AS seen"
-        )
+    if selected:
+        # One view for all levels: DuckDB resolves every view below each time it makes another.
+        query = f"FROM seen_{rows.number}"
+        for _, values in sorted(selected.items()):
+            query = f"SELECT seen.*, {', '.join(values)} FROM ({query}) AS seen"
+        tables.execute(f"ALTER VIEW seen RENAME TO seen_{rows.number}")
+        tables.execute(f"CREATE VIEW seen AS {query}")
     translation.guards.clear()
     return translation

@@ -24,6 +24,7 @@ from tollkeeper.engine.registry.changes import NoticeKind, ProgramKind, RolloutK
 from tollkeeper.engine.registry.roles import Role
 from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.search.find import Sort
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll
 
@@ -174,6 +175,7 @@ def test_the_choices_of_options_are_those_of_the_code() -> None:
         KeyScope,
         Role,
         SuggestedAction,
+        Sort,
     ]
     offered = {
         frozenset(parameter.type.choices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -226,19 +227,31 @@ def test_a_scorecard_is_expected_by_its_score(check: Check, snapshot: SnapshotAs
     assert str(failure) == snapshot
 
 
+def decide_otherwise(*_given: object) -> int:
+    return -1
+
+
 @pytest.mark.parametrize(
-    ("compiler", "given"),
-    [("load_rule", 'device.client.kind = "library"'), ("compile_rule", "uses = 3")],
+    ("compiler", "made", "given"),
+    [
+        (
+            "load_rule",
+            lambda loaded: dataclasses.replace(loaded, decide=decide_otherwise),
+            'device.client.kind = "library"',
+        ),
+        ("compile_rule", lambda _decide: decide_otherwise, "uses = 3"),
+    ],
     ids=["as written", "with a given let"],
 )
 def test_a_compiled_rule_that_decides_otherwise_is_found(
-    compiler: str, given: str, check: Check, monkeypatch: pytest.MonkeyPatch
+    compiler: str,
+    made: Callable[[Any], Any],
+    given: str,
+    check: Check,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def make(*arguments: Any) -> Any:
-        return dataclasses.replace(right(*arguments), decide=lambda *_given: -1)
-
     right = getattr(blocks, compiler)
-    monkeypatch.setattr(blocks, compiler, make)
+    monkeypatch.setattr(blocks, compiler, lambda *arguments: made(right(*arguments)))
     with pytest.raises(DisagreementError):
         check(f'{RULE} test "it" given {given} expect default')
 

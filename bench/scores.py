@@ -2,7 +2,8 @@
 
     python -m tollkeeper.bench.scores [--beside FILE] [SEED …]
 
-The tables of docs/scorecard.md are over all its seeds, 1401 to 1412, on which no choice was made.
+The tables of docs/scorecard.md are over all its seeds, 1401 to 1412 and 1601 to 1612, on which no
+choice was made.
 Odd seeds have the families and kinds of the first half of the hard traffic, even ones those of the
 second. Every payment is judged, including the first. `--beside` compares another scorecard on the
 same payments, such as that of an earlier commit (`git show COMMIT:rules/bot_behaviour.rule`).
@@ -52,7 +53,7 @@ from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.program import Scorecard
 
-SEEDS = tuple(range(1401, 1413))
+SEEDS = (*range(1401, 1413), *range(1601, 1613))
 START = datetime(2025, 6, 2, tzinfo=UTC)
 THRESHOLDS = Thresholds()
 FIGURES = ("ROC AUC", "PR AUC", "recall at 0.1 %", "recall at 1 %")

@@ -55,7 +55,7 @@ from tollkeeper.grammar.checker.curves import MAX_CURVES, MAX_STEPS
 from tollkeeper.grammar.program import Scorecard
 from tollkeeper.grammar.types import Duration
 
-SEEDS = tuple(range(1501, 1513))
+SEEDS = tuple(range(1801, 1813))
 SHIPPED_FILE = SHIPPED / "bot_behaviour.rule"
 AT_ONCE = 2
 """The number of families that are left out of the labels together."""

@@ -79,9 +79,15 @@ def start_seconds(server: Server, addresses: list[str], nodes: int, begun: float
     share = time.perf_counter() - begun
     while count_whole(addresses) != [nodes] * len(addresses):
         time.sleep(0.2)
-    complete, pid = time.perf_counter() - begun, server.process.pid
+    complete = time.perf_counter() - begun
+    return Start(share, complete, *cpu_of(server))
+
+
+def cpu_of(server: Server) -> tuple[float, float]:
+    """Return the processor seconds of the node's own process, and of its index's."""
+    pid = server.process.pid
     index = sum(map(cpu_seconds, children(pid)))
-    return Start(share, complete, cpu_seconds(pid) - index, index)
+    return cpu_seconds(pid) - index, index
 
 
 def measure(server: str, payments: int) -> list[list[Cell]]:
@@ -104,10 +110,10 @@ def measure(server: str, payments: int) -> list[list[Cell]]:
             begun = time.perf_counter()
             with serving(first, keys[0], *caps) as owner:
                 by_journal = start_seconds(owner, addresses, 1, begun)
-                before, begun = cpu_seconds(owner.process.pid), time.perf_counter()
+                (before, _), begun = cpu_of(owner), time.perf_counter()
                 with serving(second, keys[0], *caps) as joining:
                     by_owner = start_seconds(joining, addresses, 2, begun)
-                    given = cpu_seconds(owner.process.pid) - before
+                    given = cpu_of(owner)[0] - before
         return [
             ["from the journal, both shards", *by_journal, None],
             ["from the owner, one of two", *by_owner, given],

@@ -119,20 +119,24 @@ async def entries_holding(here: Visit, name: str, value: str) -> JsonObject:
 
 
 class Held(NamedTuple):
-    """A list that has a value, and until when; None for good."""
+    """A list in which a value is in force, and until when; None for good."""
 
     list: str
     until: datetime | None
 
 
 async def find_held(here: Visit, lists: Iterable[str], value: str) -> Held | None:
-    """Return the first of the lists that has the value; None for those who may not read lists."""
+    """Return the first of the lists in which the value is in force, as an expired entry stops nobody;
+    None for those who may not read lists.
+    """
     if not here.may("lists:read"):
         return None
     for name in lists:
         for entry in (await entries_holding(here, name, value))["entries"]:
             end = entry.get("expires_at")
-            return Held(name, None if end is None else read_instant(end))
+            until = None if end is None else read_instant(end)
+            if until is None or here.now < until:
+                return Held(name, until)
     return None
 
 

@@ -301,6 +301,14 @@ async def test_now_tells_of_an_attack_that_is_contained_without_an_alarm(
     assert "d-bot-7" not in quiet
 
 
+async def test_a_block_that_has_expired_is_offered_again(attacked: Shop) -> None:
+    entry = {"value": "d-bot-7", "expires_at": "2020-01-01T00:00:00Z"}
+    put = await attacked.service.client.put("/v1/lists/blocked/entries", json={"entries": [entry]})
+    assert put.status_code == 200, put.text
+    page = (await attacked.browser.get("/console/contain")).text
+    assert 'name="pick" value="device:bot-11"' in page
+
+
 async def test_each_entry_of_a_list_says_how_many_payments_had_it_and_leads_to_them(
     attacked: Shop,
 ) -> None:

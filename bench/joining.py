@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import psycopg
 
-from tollkeeper.bench.nodes import SHARED, count_whole, in_database, owners
+from tollkeeper.bench.nodes import SHARED, count_whole, cpu_of, in_database, owners
 from tollkeeper.bench.postgres import own_database
 from tollkeeper.bench.rebuild import RULE, entries
-from tollkeeper.bench.servers import Server, children, cpu_seconds, new_key, serving, toll
+from tollkeeper.bench.servers import Server, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.checksums import checksum
@@ -81,13 +81,6 @@ def start_seconds(server: Server, addresses: list[str], nodes: int, begun: float
         time.sleep(0.2)
     complete = time.perf_counter() - begun
     return Start(share, complete, *cpu_of(server))
-
-
-def cpu_of(server: Server) -> tuple[float, float]:
-    """Return the processor seconds of the node's own process, and of its index's."""
-    pid = server.process.pid
-    index = sum(map(cpu_seconds, children(pid)))
-    return cpu_seconds(pid) - index, index
 
 
 def measure(server: str, payments: int) -> list[list[Cell]]:

@@ -34,7 +34,7 @@ from shutil import copy
 from statistics import median
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from typing import NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import httpx
 import psycopg
@@ -129,10 +129,8 @@ def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) ->
     """Some seconds of payments of each account at each node, all at the same time."""
 
     def used() -> tuple[list[float], float]:
-        pids = [each.process.pid for each in nodes]
-        indexes = [sum(map(cpu_seconds, children(pid))) for pid in pids]
-        each = [cpu_seconds(pid) - index for pid, index in zip(pids, indexes, strict=True)]
-        return each, sum(indexes)
+        each, indexes = zip(*map(cpu_of, nodes), strict=True)
+        return list(each), sum(indexes)
 
     ways = [replace(node, key=key) for node in nodes for key in keys]
     with ThreadPoolExecutor(len(ways)) as asking:
@@ -181,20 +179,28 @@ def until_shared(url: str, count: int) -> None:
 
 def owners(addresses: list[str]) -> list[str]:
     """Return the process of each shard's owner, without the shards that nobody owns."""
-    found = []
-    for each in addresses:
-        with psycopg.connect(each, autocommit=True) as connection:
-            found += [process for (process,) in connection.execute(_OWNER)]
-    return found
+    return _in_each(addresses, _OWNER)
 
 
 def count_whole(addresses: list[str]) -> list[int]:
     """Return for each shard how many nodes could own it at once."""
+    return _in_each(addresses, _WHOLE)
+
+
+def _in_each(addresses: list[str], query: LiteralString) -> list[Any]:
+    """Return the values of a query's only column, shard after shard."""
     found = []
     for each in addresses:
         with psycopg.connect(each, autocommit=True) as connection:
-            found += [count for (count,) in connection.execute(_WHOLE)]
+            found += [value for (value,) in connection.execute(query)]
     return found
+
+
+def cpu_of(server: Server) -> tuple[float, float]:
+    """Return the processor seconds of the node's own process, and of its indexes' processes."""
+    pid = server.process.pid
+    index = sum(map(cpu_seconds, children(pid)))
+    return cpu_seconds(pid) - index, index
 
 
 def longest_wait(paid: Server, ended: Server, how: signal.Signals, random: Random) -> float:

@@ -259,7 +259,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
     titles = ("pick", "hour", "usually", "day", "denied", "passed", "list")
     open_ = [each for each in weighed if each.lists and each.held_by is None]
     # A hurried click must not block a value that mostly paid.
-    harmless = next((each for each in open_ if each.passed <= each.denied), None)
+    harmless = next((each for each in open_ if 2 * each.passed <= each.day), None)
     rows = [_row(here, each, chosen=each is harmless) for each in weighed]
     shown = join_html(
         card_table(

@@ -12,7 +12,7 @@ from tollkeeper.api.http.queries import read_choice, read_limit, read_place, rea
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCOUNT
 from tollkeeper.api.http.views import AuditView, audit_view
-from tollkeeper.engine.explain.records import AuditFilter, audit_page
+from tollkeeper.engine.explain.records import AUDIT_KINDS, AuditFilter, audit_page
 from tollkeeper.engine.registry.audit import AUDIT_ACTIONS
 
 
@@ -59,6 +59,14 @@ async def read_audit(
             "Only changes of the object with this name or id.", example="list blocked_devices"
         ),
     ] = None,
+    kind: Annotated[
+        str | None,
+        query_parameter(
+            "Only changes, only reads of personal data, or only verdicts.",
+            {"type": "string", "enum": [*AUDIT_KINDS]},
+            "change",
+        ),
+    ] = None,
     cursor: Cursor = None,
     limit: Limit = None,
 ) -> AuditPage:
@@ -67,7 +75,7 @@ async def read_audit(
         request.engine.journal,
         request.key.account,
         since=read_since(request, since),
-        wanted=AuditFilter(by, chosen, subject),
+        wanted=AuditFilter(by, chosen, subject, read_choice("kind", kind, (*AUDIT_KINDS,))),
         cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -64,16 +65,28 @@ async def decided_page(
     return ItemPage(items, page.cursor)
 
 
+AUDIT_KINDS: Mapping[str, Kind] = {
+    "change": Kind.CHANGE,
+    "access": Kind.ACCESS,
+    "verdict": Kind.LABEL,
+}
+"""The kinds of items in the audit log, with the kind of entry that each is made of."""
+
+
 class AuditFilter(NamedTuple):
-    """Of which items of the audit log a page is; what is None leaves none out."""
+    """Of which items of the audit log a page is; what is None leaves none out.
+
+    `kind` is one of `AUDIT_KINDS`.
+    """
 
     by: str | None = None
     action: str | None = None
     subject: str | None = None
+    kind: str | None = None
 
     def takes(self, item: AuditItem) -> bool:
         values = item.by, item.action, item.subject
-        return all(wanted in (None, own) for wanted, own in zip(self, values, strict=True))
+        return all(wanted in (None, own) for wanted, own in zip(self[:3], values, strict=True))
 
 
 WHOLE_AUDIT = AuditFilter()
@@ -97,7 +110,7 @@ async def audit_page(
 
     pages = [
         await journal.latest(account, kind, since=since, wanted=matches, cursor=cursor, limit=limit)
-        for kind in _kinds_of(wanted.action)
+        for kind in _kinds_of(wanted)
     ]
     # Entries older than the end of any kind's page wait: that kind may have more before them.
     known_from = max((page.cursor or 0 for page in pages), default=0)
@@ -111,13 +124,18 @@ async def audit_page(
     return ItemPage(items, ends_at or None)
 
 
-def _kinds_of(action: str | None) -> tuple[Kind, ...]:
-    """The kinds of entries that tell of an action: there are far more verdicts than changes."""
-    if action is None:
-        return (Kind.CHANGE, Kind.ACCESS, Kind.LABEL)
+def _kinds_of(wanted: AuditFilter) -> tuple[Kind, ...]:
+    """The kinds of entries to read: there are far more verdicts and accesses than changes."""
+    kinds = set(AUDIT_KINDS.values()) if wanted.kind is None else {AUDIT_KINDS[wanted.kind]}
+    if wanted.action is not None:
+        kinds &= {_kind_of(wanted.action)}
+    return tuple(sorted(kinds))
+
+
+def _kind_of(action: str) -> Kind:
     if action.startswith("verdict_"):
-        return (Kind.LABEL,)
-    return (Kind.ACCESS,) if action.startswith("personal_data_") else (Kind.CHANGE,)
+        return Kind.LABEL
+    return Kind.ACCESS if action.startswith("personal_data_") else Kind.CHANGE
 
 
 def _is_audited(entry: Entry) -> bool:

@@ -309,7 +309,8 @@ def test_a_rule_is_rolled_back_in_two_clicks_and_a_reason_and_brought_back_by_ke
     page.keyboard.press("Enter")
     page.wait_for_url("**/console/rules/gate?active=2")
     assert [
-        each["detail"]["reason"] for each in desk.client.get("/audit?action=activated&limit=2").json()["audit"]
+        each["detail"]["reason"]
+        for each in desk.client.get("/audit?action=activated&limit=2").json()["audit"]
     ] == [
         "it was right",
         "too strict",

@@ -36,6 +36,8 @@ CHANGES = "/console/changes"
 PAGES_IN_FILE = 50
 _NARROWED = {"by": "by", "action": "what", "subject": "subject", "since": "since"}
 """The filters of the log, with the column titles."""
+_KINDS = ("change", "access", "verdict", "every")
+"""What the page can show of the log. Changes alone at first: reading the console is an access."""
 _QUIET = ("checksum", "language", "spec")
 """Details that only the exported file contains."""
 _VALUES = 20
@@ -49,7 +51,7 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
     proposals = (await here.client.get("/v1/proposals"))["proposals"]
-    address = target(f"{CHANGES}/export.csv", **_narrowed(here))
+    address = target(f"{CHANGES}/export.csv", kind=here.query.get("kind"), **_narrowed(here))
     export = element("a", words("payments.csv"), href=address)
     content = join_html(
         element(
@@ -67,7 +69,7 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
 
 async def _audit(here: Visit) -> Html:
     words = here.words
-    query = {"cursor": here.query.get("cursor"), "limit": "50", **_narrowed(here)}
+    query = {"cursor": here.query.get("cursor"), "limit": "50", **_filters(here)}
     try:
         found = await here.client.get("/v1/audit", query)
     except RefusalError as refusal:
@@ -99,6 +101,17 @@ def _narrowed(here: Visit) -> dict[str, str | None]:
     return {name: here.query.get(name) for name in _NARROWED}
 
 
+def _kind(here: Visit) -> str:
+    """Return the kind to show; an action names its kind."""
+    return here.query.get("kind") or ("every" if here.query.get("action") else "change")
+
+
+def _filters(here: Visit) -> dict[str, str | None]:
+    """Return the filters as the interface takes them."""
+    kind = _kind(here)
+    return {**_narrowed(here), "kind": None if kind == "every" else kind}
+
+
 def _narrow_form(here: Visit) -> Html:
     """The form that filters the log; clicking a cell in a row fills it in."""
     fields = (
@@ -108,12 +121,14 @@ def _narrow_form(here: Visit) -> Html:
         )
         for name, title in _NARROWED.items()
     )
+    kinds = [(kind, here.words(f"changes.kind_{kind}")) for kind in _KINDS]
     every = element("a", here.words("changes.every"), href=CHANGES)
     return element(
         "form",
+        field(here.words("changes.kind"), choices("kind", kinds, _kind(here))),
         *fields,
         element("button", here.words("payments.go"), class_="quiet"),
-        every if any(_narrowed(here).values()) else Html(""),
+        every if here.query.get("kind") or any(_narrowed(here).values()) else Html(""),
         action=CHANGES,
         class_="line narrowing",
     )
@@ -143,7 +158,7 @@ async def export_changes(request: Request[Any, Any, Any]) -> Response[str]:
     rows: list[tuple[str, ...]] = []
     cursor: str | None = None
     for _ in range(PAGES_IN_FILE):
-        query = {"limit": "200", "cursor": cursor, **_narrowed(here)}
+        query = {"limit": "200", "cursor": cursor, **_filters(here)}
         found = await here.client.get("/v1/audit", query)
         for each in found["audit"]:
             detail = json.dumps(each["detail"], default=str)
@@ -326,9 +341,10 @@ def _row(here: Visit, change: JsonObject) -> Row:
         if name not in _QUIET and value not in (None, "", [], {})
     ]
     detail = (part for each in said for part in (" · ", each))
+    kept = {**_narrowed(here), "kind": here.query.get("kind")}
 
     def narrowed(name: str, text: str) -> Html:
-        return element("a", text, href=target(CHANGES, **{**_narrowed(here), name: change[name]}))
+        return element("a", text, href=target(CHANGES, **{**kept, name: change[name]}))
 
     return row(
         instant(here, change["at"]),

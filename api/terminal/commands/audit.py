@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--by", help="Only changes by this key, user or command.")
 @click.option("--action", help="Only this change, as in the column.")
 @click.option("--subject", help="Only changes of this, as in the column.")
+@click.option("--kind", help="Only `change`, `access` of personal data, or `verdict`.")
 @click.option("--limit", default=20, show_default=True)
 @click.option("--cursor", type=int, help="Continue after an earlier page.")
 @json_option
@@ -31,6 +32,7 @@ def audit(
     by: str | None,
     action: str | None,
     subject: str | None,
+    kind: str | None,
     limit: int,
     cursor: int | None,
     as_json_: bool,
@@ -40,14 +42,17 @@ def audit(
     import msgspec
 
     from tollkeeper.api.http.views import audit_view
-    from tollkeeper.engine.explain.records import AuditFilter, audit_page
+    from tollkeeper.engine.explain.records import AUDIT_KINDS, AuditFilter, audit_page
     from tollkeeper.engine.registry.accounts import find_account
     from tollkeeper.engine.registry.audit import AUDIT_ACTIONS
 
-    if action is not None and action not in AUDIT_ACTIONS:
-        known = ", ".join(AUDIT_ACTIONS)
-        raise click.BadParameter(f"this is one of {known}", param_hint="--action")
-    wanted = AuditFilter(by, action, subject)
+    for option, chosen, known in (
+        ("--action", action, AUDIT_ACTIONS),
+        ("--kind", kind, AUDIT_KINDS),
+    ):
+        if chosen is not None and chosen not in known:
+            raise click.BadParameter(f"this is one of {', '.join(known)}", param_hint=option)
+    wanted = AuditFilter(by, action, subject, kind)
 
     async def ask(picture: Picture) -> Any:
         number = find_account(picture.state, account).number

@@ -15,6 +15,7 @@ from tollkeeper.api.console.answers import POLICY
 from tollkeeper.api.console.page import NAVIGATION
 from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES
 from tollkeeper.api.console.words import languages
+from tollkeeper.engine.keep_accesses import write_accesses
 from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.tests.api.console.conftest import HOSTILE, RULE, Shop, sign_in
@@ -107,7 +108,7 @@ async def test_each_value_of_a_person_that_is_shown_stands_in_the_log_by_itself(
         ("payment order-1", {"field": "card"}),
     ]
     assert {each["by"] for each in revealed} == {own_shop.key[:13]}
-    changes = (await own_shop.browser.get("/console/changes")).text
+    changes = (await own_shop.browser.get("/console/changes?kind=access")).text
     assert "personal data revealed" in changes
     assert "ana@shop.example" not in changes
 
@@ -605,6 +606,13 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     odd = await own_shop.browser.get("/console/changes?action=no+such")
     assert odd.status_code == 200
     assert "<code>action</code>" in odd.text
+    reads = (await own_shop.browser.get("/console/changes?kind=access")).text
+    assert "Nothing of the kind was done." in reads
+    await own_shop.browser.get("/console/payments")
+    await write_accesses(own_shop.service.engine)
+    for query, shown in (("", False), ("?kind=access", True), ("?kind=every", True)):
+        page_of = (await own_shop.browser.get(f"/console/changes{query}")).text
+        assert ("personal data read" in page_of) == shown, query
     address = "/console/changes/export.csv?action=list_made"
     assert f'href="{address}"' in page
     lines = (await own_shop.browser.get(address)).text.splitlines()

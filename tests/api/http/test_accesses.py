@@ -88,6 +88,16 @@ async def test_pages_of_the_audit_log_hold_changes_accesses_and_verdicts_in_one_
         settings = {"account": {"clock_skew_ms": number + 1}}
         await service.client.put("/v1/account", json=settings)
     whole = (await service.client.get("/v1/audit")).json()["audit"]
+    kinds = {
+        "change": "settings_changed",
+        "access": "personal_data_read",
+        "verdict": "verdict_given",
+    }
+    for kind, action in kinds.items():
+        page = (await service.client.get(f"/v1/audit?kind={kind}&limit=5")).json()
+        assert [item["action"] for item in page["audit"]] == [action] * 5
+    both = await service.client.get("/v1/audit?kind=change&action=verdict_given")
+    assert both.json() == {"audit": [], "cursor": None}
     monkeypatch.setattr(reads, "PAGE_SCAN", 4)  # so that pages end where others' labels are many
     paged, cursor = [], ""
     while True:

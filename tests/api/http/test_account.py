@@ -110,12 +110,16 @@ async def test_the_audit_log_is_narrowed_to_who_did_what_to_what(service: Servic
     ]
 
 
-async def test_an_action_that_there_is_not_is_refused_with_those_that_there_are(
+async def test_an_action_or_kind_that_there_is_not_is_refused_with_those_that_there_are(
     service: Service,
 ) -> None:
-    answer = await service.client.get("/v1/audit", params={"action": "entry_changed"})
-    assert errors(answer) == [("action", "invalid_value")]
-    assert "`entries_changed`" in answer.json()["errors"][0]["message"]
+    for name, wrong, known in (
+        ("action", "entry_changed", "`entries_changed`"),
+        ("kind", "changes", "`change`"),
+    ):
+        answer = await service.client.get("/v1/audit", params={name: wrong})
+        assert errors(answer) == [(name, "invalid_value")]
+        assert known in answer.json()["errors"][0]["message"]
 
 
 async def test_no_secret_is_in_the_audit_log(service: Service) -> None:

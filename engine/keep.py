@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -269,10 +270,13 @@ async def purge_states(engine: Engine, account: int) -> None:
             of = name, monitor.program.name
             spans[of] = max(spans[of], monitor.program.every or 0)
     # What comes late is evaluated at its own time.
-    now = engine.clock() - engine.windows.late
-    gone = list(engine.monitors.states.without_meaning(account, spans, now))
-    engine.monitors.states.forget(gone)
-    await _forget_in_outbox(engine, gone)
+    now, states = engine.clock() - engine.windows.late, engine.monitors.states
+    found = iter(list(states.without_meaning(account, spans, now)))
+    while some := list(islice(found, _STATES_AT_ONCE)):
+        # A key that was alerted while others were removed has a new state.
+        gone = [of for of, state in some if states.of(of) is state]
+        states.forget(gone)
+        await engine.outbox.write(partial(outbox.forget_monitor_states, gone=gone))
 
 
 async def _forget_in_outbox(engine: Engine, gone: Sequence[MonitorKey]) -> None:

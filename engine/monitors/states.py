@@ -115,15 +115,15 @@ class MonitorStates:
 
     def without_meaning(
         self, account: int, cool_downs: Mapping[tuple[str, str], int], now: int
-    ) -> Iterator[MonitorKey]:
+    ) -> Iterator[tuple[MonitorKey, MonitorState]]:
         """The keys whose states say no more than none would: not met, and no alert held back at
-        `now` (µs) or later. `cool_downs` (µs) are by type and monitor.
+        `now` (µs) or later; with these states. `cool_downs` (µs) are by type and monitor.
         """
         for (type_, monitor), keys in self._accounts.get(account, {}).items():
             until = now - cool_downs[type_, monitor]
             for key, known in keys.items():
                 if len(known) == 1 and not known[0].met and known[0].alerted < until:
-                    yield account, type_, monitor, key
+                    yield (account, type_, monitor, key), known[0]
 
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply transitions read from the journal, in its order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,13 @@ import pytest
 
 from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.journal.contract import Unavailable
-from tollkeeper.engine.keep import note_missed
+from tollkeeper.engine.keep import (
+    count_transitions,
+    note_missed,
+    note_transitions,
+    purge_states,
+)
+from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.outbox_file import ALERTS_FILE
 from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
@@ -358,6 +365,27 @@ async def test_a_monitor_forgets_whom_it_no_longer_has_to_say_anything_about(
     # The cool-down is over, also for what may still come late.
     service.engine.clock = lambda: NOW + 26 * 3_600_000_000
     await purge_account(service.engine, 1)
+    assert remembered(service) == ['["u-2"]']
+
+
+async def test_who_is_alerted_while_others_are_forgotten_stays_remembered(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.keep._STATES_AT_ONCE", 1)
+    await publish(service, FAILING, "sign_in")
+    for user in ("u-1", "u-2"):
+        for result in ("failure", "success"):
+            await send(service, type="sign_in", data={"user_id": user, "result": result})
+    engine, later = service.engine, NOW + 26 * 3_600_000_000
+    engine.clock = lambda: later
+
+    async def alert_again() -> None:
+        sequence = engine.journal.last_appended() + 1
+        again = [Transition("sign_in", "failing", ("u-2",), later, True)]
+        count_transitions(engine.monitors, 1, sequence, again)
+        await note_transitions(engine, 1, sequence, again)
+
+    await asyncio.gather(purge_states(engine, 1), alert_again())
     assert remembered(service) == ['["u-2"]']
 
 

@@ -68,7 +68,7 @@ def test_what_says_nothing_is_missed_by_no_later_record(steps, cool_down):
     for sequence, (key, met, _) in enumerate(steps, start=1):
         states.replay(1, sequence, [transition(key, met, sequence * 10)])
     every = cool_down or None
-    silent = list(states.without_meaning(1, {("sign_in", "many"): cool_down}, now))
+    silent = dict(states.without_meaning(1, {("sign_in", "many"): cool_down}, now))
     for key in ("a", "b"):
         known = states.of((1, "sign_in", "many", (key,)))
         alike = all(

@@ -30,13 +30,15 @@ _SOURCE_FIELDS: Mapping[Access, Access] = {
     ("backend_ip",): BACKEND_ADDRESS,
 }
 _ENTRY_FACTS = (("timestamp",), ("arrived",))
+ENTRY_SETS: tuple[str, Any, Any] = ("entry_sets", Any, msgspec.field(default_factory=dict))
+"""The member of facts that programs fill, as a struct's field."""
 _DERIVED: tuple[tuple[str, Any, Any], ...] = (
     ("arrived", int, 0),
     ("timestamp", int, 0),
     ("amount", int | None, None),
     ("device_ip", int | None, None),
     ("backend_ip", int | None, None),
-    ("entry_sets", Any, msgspec.field(default_factory=dict)),
+    ENTRY_SETS,
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import defstruct
 
 from tollkeeper.engine.columns.carried import BYTES, carried_values
-from tollkeeper.engine.facts.fields_read import Access
+from tollkeeper.engine.facts.fields_read import ENTRY_SETS, Access
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.grammar import types as t
@@ -92,7 +92,8 @@ def _node(at: Access, needed: Sequence[Access], known: Mapping[Access, Field]) -
         access = (*at, name)
         is_object = access not in known or isinstance(known[access].type, t.Record)
         inner[name] = _node(access, beyond, known) if is_object else access
-    made = defstruct("Read", [(name, Any) for name in inner], gc=False)
+    more = [] if at else [ENTRY_SETS]
+    made = defstruct("Read", [*((name, Any) for name in inner), *more], gc=False)
     return _Node(inner, made, at if at in known else None)
 
 

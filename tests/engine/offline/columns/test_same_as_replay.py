@@ -553,3 +553,36 @@ def test_a_rule_that_was_never_published_is_tried_on_all(evening: Path) -> None:
     report = backtest_columns(evening / "columns", "shop", *of)
     assert report == backtest_account(evening / "data", "shop", *of)
     assert any("was ever published" in note for note in report.notes)
+
+
+LARGE = "amount" + " * amount" * 8
+"""More digits than SQL carries, so that compiled functions read the rows."""
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f'"a" in metadata["skus"] and 2 in metadata["sizes"] and {LARGE} > 1',
+        f'count(payments by merchant.id over 1h where "a" in metadata["skus"] and {LARGE} > 1) > 1',
+    ],
+)
+def test_lists_in_metadata_are_looked_into_where_sql_cannot_decide(
+    tmp_path: Path, condition: str
+) -> None:
+    async def live_on() -> None:
+        async with open_shop(tmp_path / "data") as shop:
+            for skus in ("ab", "bc", "a" * 20, "bcdefghijk"):
+                sent = {"type": "purchase", "currency": "EUR", "amount": 5, "merchant": {"id": "m"}}
+                sent |= {"method": {"type": "card"}, "analyze": {"bot_behaviour": True}}
+                await shop.create(sent | {"metadata": {"skus": [*skus], "sizes": [1, 2]}})
+            await shop.engine.journal.flush()
+
+    asyncio.run(live_on())
+    export_columns(tmp_path / "data", tmp_path / "columns", None)
+    of = (
+        rule(f"rule checkout condition asked when {condition} then deny"),
+        (0, to_microseconds(START) + DAY),
+        {},
+    )
+    (change,) = backtest_account(tmp_path / "data", "shop", *of, quiet).changes
+    assert backtest_columns(tmp_path / "columns", "shop", *of, quiet).changes == (change,)

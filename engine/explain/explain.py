@@ -125,8 +125,12 @@ async def past_of(
     if created.sequence > journal.last_sequence():
         # The changes before the payment may not be on disk yet either.
         await journal.flush()
-    last = await journal.latest(account, Kind.CHANGE, cursor=created.sequence, limit=1)
-    return await asyncio.to_thread(_past, journal, past_states, created, last.entries[0].sequence)
+    pages = [
+        await journal.latest(each, Kind.CHANGE, cursor=created.sequence, limit=1)
+        for each in await asyncio.to_thread(past_states.owners, account)
+    ]
+    last = max(page.entries[0].sequence for page in pages)
+    return await asyncio.to_thread(_past, journal, past_states, created, last)
 
 
 def _past(journal: Journal, past_states: PastStates, created: Entry, last_change: int) -> Past:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from heapq import merge
+from itertools import chain, islice
 
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.changes import (
+    AccountCreated,
     AccountSettings,
     RecordedChange,
     SettingsChanged,
@@ -23,32 +26,47 @@ HELD = 8
 class PastStates:
     """One account's configuration as of a sequence number.
 
-    `settings(account, up_to)` are all settings that it had up to a sequence number, each with the
-    number from which it held.
+    `owners(account)` are the accounts whose changes lead to it: itself, and of a test account its
+    live one. `settings(account, up_to)` are all settings that it had up to a sequence number, each
+    with the number from which it held.
     """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.at = lru_cache(HELD)(self._fold)
         self.settings = lru_cache(HELD)(self._settings)
+        self.owners = cache(self._owners)
 
     def _fold(self, account: int, sequence: int) -> Configuration:
         """Fold from the cached state at a rounder number, so that neighbours share the work."""
         if sequence == 0:
             return Configuration()
         before = _rounder(sequence)
-        batches = self._journal.replay(account, after=before, up_to=sequence, kinds=(Kind.CHANGE,))
-        changes = recorded_changes(entry for batch in batches for entry in batch)
-        return fold_changes(self.at(account, before), changes)
+        entries = merge(*(self._entries(each, before, sequence) for each in self.owners(account)))
+        return fold_changes(self.at(account, before), recorded_changes(entries))
+
+    def _owners(self, account: int) -> frozenset[int]:
+        return owners_of(account, recorded_changes(islice(self._entries(account), 1)))
 
     def _settings(self, account: int, up_to: int) -> list[tuple[int, AccountSettings]]:
-        batches = self._journal.replay(account, up_to=up_to, kinds=(Kind.CHANGE,))
-        changes = recorded_changes(entry for batch in batches for entry in batch)
         return [
             (each.sequence, each.change.settings)
-            for each in changes
+            for each in recorded_changes(self._entries(account, up_to=up_to))
             if isinstance(each.change, SettingsChanged)
         ]
+
+    def _entries(self, account: int, after: int = 0, up_to: int | None = None) -> Iterator[Entry]:
+        batches = self._journal.replay(account, after=after, up_to=up_to, kinds=(Kind.CHANGE,))
+        return chain.from_iterable(batches)
+
+
+def owners_of(account: int, changes: Iterable[RecordedChange]) -> frozenset[int]:
+    """The accounts whose changes lead to this one's configuration; a test account's creation, which is
+    among the `changes`, names its live one.
+    """
+    created = (each.change for each in changes if each.account == account)
+    lives = (each.live for each in created if isinstance(each, AccountCreated))
+    return frozenset({account, *(live for live in lives if live is not None)})
 
 
 def recorded_changes(entries: Iterable[Entry]) -> Iterator[RecordedChange]:

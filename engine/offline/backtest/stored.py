@@ -32,7 +32,7 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
-from tollkeeper.engine.registry.past_states import recorded_changes
+from tollkeeper.engine.registry.past_states import owners_of, recorded_changes
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
 from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
@@ -87,11 +87,11 @@ def configured_history(
     changes led to.
     """
     begin, up_to = sequences
-    changes = list(recorded_changes(reads.changes(connection, 0)))
-    state = fold_changes(
-        Configuration(), (each for each in changes if _is_within(each, account, 0, begin))
-    )
-    later = [each for each in changes if _is_within(each, account, begin, up_to)]
+    every = list(recorded_changes(reads.changes(connection, 0)))
+    owners = owners_of(account, every)
+    changes = [each for each in every if each.account in owners]
+    state = fold_changes(Configuration(), (each for each in changes if each.sequence <= begin))
+    later = [each for each in changes if begin < each.sequence <= up_to]
     now = fold_changes(state, later).accounts.get(account)
     specs = _specs(program, now)
     contents = {
@@ -114,10 +114,6 @@ def stored_labels(connection: SqlConnection, account: int) -> dict[str, Verdict]
     return {id_: verdict for id_, verdict in counting if verdict is not None}
 
 
-def _is_within(change: RecordedChange, account: int, after: int, up_to: int) -> bool:
-    return change.account == account and after < change.sequence <= up_to
-
-
 def _history_from(
     connection: SqlConnection,
     account: int,
@@ -136,7 +132,7 @@ def _history_from(
         if isinstance(each.change, SettingsChanged) or contents is not before:
             for batch in between(after, each.sequence):
                 yield situation, batch
-            situation = _situation(state.accounts[account], contents)
+            situation = _situation(state.accounts.get(account), contents)
             after = each.sequence
     for batch in between(after, up_to):
         yield situation, batch
@@ -172,7 +168,9 @@ def _list_changes(
     def contents_after(
         recorded: RecordedChange, contents: dict[str, Contents]
     ) -> dict[str, Contents]:
-        match recorded.change:
+        # A live account's lists are not those of its test account.
+        change = recorded.change if recorded.account == account else None
+        match change:
             case EntriesChanged(list=name) if name in contents:
                 at = (name, recorded.sequence)
                 # Renewing an entry removes the former one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,16 @@ import httpx
 import pytest
 
 from tollkeeper.api.http.error_answers import STATUSES
+from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.deletion import DeleteAccount
+from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.accounts import CreateKey, RevokeKey, SuspendAccount
 from tollkeeper.engine.registry.errors import Forbidden
+from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.program import Rule
 from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -97,6 +103,52 @@ async def test_rules_are_shared_and_changed_in_the_live_account_alone(
     for client in (service.client, test_client):
         await client.delete("/v1/rules/checkout/active")
     assert (await test_client.get("/v1/rules/checkout")).json()["rule"]["active"] is None
+
+
+async def test_a_test_payment_is_explained_by_what_both_accounts_had_then(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    path, entries = "/v1/rules/checkout/versions?publish=true", {"entries": [{"value": "u-1"}]}
+    await service.client.post(path, content=RULE, headers=TEXT)
+    await test_client.put("/v1/lists/trusted/entries", json=entries)
+    await test_client.post("/v1/payments", json=payment(id="p-1", analyze=ASKED))
+    await test_client.request("DELETE", "/v1/lists/trusted/entries", json=entries)
+    await service.client.post(path, content=RULE.replace("> 1", "> 2"), headers=TEXT)
+    await test_client.post("/v1/payments", json=payment(id="p-2", analyze=ASKED))
+    for id_, version, condition_id in (("p-1", 1, "known"), ("p-2", 2, None)):
+        answer = await test_client.get(f"/v1/payments/{id_}/explanation")
+        assert answer.status_code == 200
+        explained = answer.json()["explanation"]
+        assert explained["repeated"]
+        rule = explained["analyses"]["rule"]
+        assert (rule["version"], rule["condition"] and rule["condition"]["id"]) == (
+            version,
+            condition_id,
+        )
+        counted = await test_client.get(f"/v1/payments/{id_}/explanation/records")
+        assert len(counted.json()["records"]) == int(id_[-1])
+
+
+async def test_a_backtest_of_the_test_account_reads_its_payments_and_lists_alone(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    await service.client.post(
+        "/v1/rules/checkout/versions?publish=true", content=RULE, headers=TEXT
+    )
+    for client, entry in ((service.client, "u-1"), (test_client, "u-2")):
+        put = await client.put("/v1/lists/trusted/entries", json={"entries": [{"value": entry}]})
+        assert put.status_code == 200
+        for user in ("u-1", "u-2", "u-3"):
+            sent = payment(user={"id": user, "email": None}, analyze=ASKED)
+            assert (await client.post("/v1/payments", json=sent)).status_code == 201
+    await service.client.put("/v1/account", json={"account": {"time_zone": "Asia/Tokyo"}})
+    program = read_file(RULE.replace("allow", "deny").encode(), KnownNames()).program
+    assert isinstance(program, Rule)
+    for name in ("shop", "shop:test"):
+        report = await asyncio.to_thread(
+            backtest_account, service.folder, name, program, (0, NOW + 1), {}, unwatched
+        )
+        assert [(each.now.condition, each.payments) for each in report.changes] == [("known", 1)]
 
 
 async def test_an_action_can_be_forced(test_client: httpx.AsyncClient) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving_within
-from tollkeeper.tests.service.wire import connected, head, read_answer
+from tollkeeper.tests.service.wire import connected, head, read_answer, read_some
 
 BODY = json.dumps(payment()).encode()
 LIVE = b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -130,7 +130,7 @@ def test_head_on_the_wire_has_a_length_and_no_body(served: Served) -> None:
         kept.sendall(LIVE.replace(b"GET", b"HEAD") + LIVE)
         told = b""
         while not told.endswith(b'{"status":"live"}'):
-            told += kept.recv(65536)
+            told += read_some(kept)
     first, _, rest = told.partition(b"\r\n\r\n")
     assert b"content-length: 17" in first
     assert rest.startswith(b"HTTP/1.1 200")
@@ -264,7 +264,7 @@ def test_small_requests_sent_together_are_no_large_head(served: Served) -> None:
         kept.sendall(together + LIVE[:-2])
         told = b""
         while told.count(b'{"status":"live"}') < 200:
-            told += kept.recv(65536)
+            told += read_some(kept)
         kept.sendall(LIVE[-2:])
         assert read_answer(kept).startswith(b"HTTP/1.1 200")
 

@@ -26,11 +26,18 @@ def head(headers: dict[str, str], size: int) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode()
 
 
+def read_some(connection: socket.socket) -> bytes:
+    """What has arrived of an answer. Raises `EOFError` once the service has closed."""
+    if not (told := connection.recv(65536)):
+        raise EOFError
+    return told
+
+
 def read_answer(connection: socket.socket) -> bytes:
-    """One whole answer, which tells its length."""
+    """One whole answer, which tells its length. Raises `EOFError` for one that is cut off."""
     told = b""
     while b"\r\n\r\n" not in told:
-        told += connection.recv(65536)
+        told += read_some(connection)
     start, _, rest = told.partition(b"\r\n\r\n")
     (length,) = (
         int(line.split(b":")[1])
@@ -38,5 +45,5 @@ def read_answer(connection: socket.socket) -> bytes:
         if line.startswith(b"content-length:")
     )
     while len(rest) < length:
-        rest += connection.recv(65536)
+        rest += read_some(connection)
     return start + b"\r\n\r\n" + rest

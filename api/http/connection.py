@@ -312,7 +312,8 @@ class Connection(HttpToolsProtocol):
             self._unparsed += data
             self.flow.pause_reading()
             return
-        if self._known is not None and self._takes_plain() and not self._arrived:
+        is_within = self._arrived or self._in_head or self._in_body
+        if self._known is not None and not is_within and self._takes_plain():
             body = self._known.body_of(data)
             if body is not None:
                 self._end_deadline()

@@ -336,6 +336,35 @@ def test_requests_of_any_kind_sent_ahead_are_each_answered_in_their_order(
     assert statuses == [200, 201, 201, 422] * 75
 
 
+@pytest.mark.parametrize(
+    ("within", "before", "after"),
+    [
+        (b"GET /health/live HTTP/1.1\r\nx-more: ", ["201"], ["200"]),
+        (head({}, 4096), ["201", "401"], []),
+    ],
+    ids=["a header", "a refused body"],
+)
+def test_a_part_of_a_request_that_equals_the_one_before_is_no_request(
+    served: Served, within: bytes, before: list[str], after: list[str]
+) -> None:
+    def statuses() -> list[str]:
+        return re.findall(r"HTTP/1.1 (\d+)", told.decode())
+
+    request = head(served.headers, len(BODY)) + BODY
+    with connected(served.service) as client:
+        client.sendall(request)
+        assert read_answer(client).startswith(b"HTTP/1.1 201 ")
+        told = b""
+        client.sendall(request + within)
+        while len(statuses()) < len(before):
+            told += read_some(client)
+        client.sendall(request)
+        client.shutdown(socket.SHUT_WR)
+        while chunk := client.recv(65536):
+            told += chunk
+    assert statuses() == before + after
+
+
 def test_a_client_that_takes_nothing_of_its_answers_is_closed_in_time(served: Served) -> None:
     with socket.socket() as greedy:
         greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -50,6 +50,8 @@ _LONGEST_TARGET = 65_535
 """The most bytes of path and query that httptools parses."""
 
 _END_OF_HEAD = b"\r\n\r\n"
+_LEAST_STEP = 256
+"""The fewest bytes of a body that are parsed at once, as it may consist of empty lines."""
 
 _AROUND_TARGET = len("GET  HTTP/1.1\r\n\r\n")
 _AROUND_HEADER = len(": \r\n")
@@ -312,12 +314,12 @@ class Connection(HttpToolsProtocol):
             self._unparsed += data
             self.flow.pause_reading()
             return
+        self._unset_keepalive_if_required()
         is_within = self._arrived or self._in_head or self._in_body
         if self._known is not None and not is_within and self._takes_plain():
             body = self._known.body_of(data)
             if body is not None:
                 self._end_deadline()
-                self._unset_keepalive_if_required()
                 self._begin_plain(self._known, body)
                 self._start_whole()
                 return
@@ -339,11 +341,12 @@ class Connection(HttpToolsProtocol):
         """
         start = 0
         while start < len(data) and not self.pipeline and self._takes_more():
-            # With each step at most one head ends.
-            end = data.find(_END_OF_HEAD, start)
+            # With each step at most one head ends, or a few behind a body.
+            least = _LEAST_STEP if self._in_body else 0
+            end = data.find(_END_OF_HEAD, start + least)
             end = len(data) if end < 0 else end + len(_END_OF_HEAD)
             self._in_frame += end - start
-            super().data_received(data[start:end])
+            self._feed(data[start:end])
             start = end
         self._unparsed = data[start:] if self._takes_more() else b""
 
@@ -360,14 +363,19 @@ class Connection(HttpToolsProtocol):
             if self._has_ended and not self.eof_received():
                 self.transport.close()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Answer a request to upgrade like any other, without a warning: the parser, which takes it
-        to have no body, gets its head again without the upgrade.
+    def _feed(self, data: bytes) -> None:
+        """Pass data to the parser. A request to upgrade is answered like any other: the parser, which
+        takes it to have no body, gets its head again without the upgrade.
         """
-        if self._upgrade is not None:
-            head, self._upgrade = self._upgrade, None
-            self.parser = httptools.HttpRequestParser(self)
-            super().data_received(head)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._refuse_malformed()
+        except httptools.HttpParserUpgrade as upgrading:
+            if self._upgrade is not None:
+                head, self._upgrade = self._upgrade, None
+                self.parser = httptools.HttpRequestParser(self)
+                self._feed(head + data[upgrading.args[0] :])
 
     def _start_whole(self) -> None:
         assert self._whole is not None
@@ -599,7 +607,7 @@ class Connection(HttpToolsProtocol):
             self._taking_due.cancel()
             self._taking_due = None
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's signature
+    def _refuse_malformed(self) -> None:
         if len(self.url) > _LONGEST_TARGET or self._head_size() > self._most_in_head:
             self._refuse_head()
         else:

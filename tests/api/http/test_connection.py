@@ -1,0 +1,86 @@
+"""A connection by itself: how it parses what arrives, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from litestar.types import ASGIApp, Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from tollkeeper.api.http.connection import Connection
+from tollkeeper.api.http.serve import configuration
+from tollkeeper.api.http.settings import Settings
+from tollkeeper.tests.service.process import PATIENCE_S
+
+pytestmark = pytest.mark.anyio
+
+_SMALL = 4096
+"""The bytes that each side's kernel holds, so that most of a larger answer stays in the service."""
+
+
+async def listen(
+    app: ASGIApp, state: ServerState, **settings: Any
+) -> tuple[asyncio.Server, socket.socket]:
+    """A listener of connections, and a client's socket that is connected to it."""
+    config, loop = configuration(app, Settings(**settings)), asyncio.get_running_loop()
+    config.load()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SMALL)
+    server = await loop.create_server(
+        lambda: config.http_protocol_class(config, state, {}, loop),  # type: ignore[call-arg]
+        sock=listener,
+    )
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+    client.setblocking(False)
+    await loop.sock_connect(client, listener.getsockname())
+    return server, client
+
+
+async def give_much(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer with less than makes a connection wait until the client has taken some."""
+    body = b"a" * 48_000
+    headers = [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_body_of_empty_lines_is_parsed_in_few_steps() -> None:
+    fed: list[bytes] = []
+
+    class Noting:
+        """The connection's parser, which notes what it is fed."""
+
+        def __init__(self, parser: Any) -> None:
+            self._parser = parser
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._parser, name)
+
+        def feed_data(self, data: bytes) -> None:
+            fed.append(data)
+            self._parser.feed_data(data)
+
+    state = ServerState()
+    server, client = await listen(give_much, state)
+    async with server:
+        with client:
+            await until(lambda: bool(state.connections))
+            (connection,) = state.connections
+            assert isinstance(connection, Connection)
+            connection.parser = Noting(connection.parser)
+            body = b"\r\n\r\n" * 10_000
+            head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+            await asyncio.get_running_loop().sock_sendall(client, head + body)
+            await until(lambda: len(b"".join(fed)) == len(head + body))
+    assert len(fed) < 300

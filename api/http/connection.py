@@ -285,7 +285,7 @@ class Connection(HttpToolsProtocol):
         """
         get_logger().warning("connection_given_up", limit=limit, peer=self._address)
         self._end_deadline()
-        self.transport.close()
+        self._close()
 
     def shutdown(self) -> None:
         self._leave_plain()
@@ -308,7 +308,7 @@ class Connection(HttpToolsProtocol):
         if self._unread is not None:
             self._unread += len(data)
             if self._unread > _MOST_UNREAD:
-                self.transport.close()
+                self._close()
             return
         if self._unparsed or self.pipeline:
             self._unparsed += data
@@ -361,7 +361,7 @@ class Connection(HttpToolsProtocol):
         if not self._unparsed:
             self.flow.resume_reading()
             if self._has_ended and not self.eof_received():
-                self.transport.close()
+                self._close()
 
     def _feed(self, data: bytes) -> None:
         """Pass data to the parser. A request to upgrade is answered like any other: the parser, which
@@ -398,6 +398,7 @@ class Connection(HttpToolsProtocol):
             return True
         last = self.pipeline[0][0] if self.pipeline else self.cycle
         if last is None or last.more_body or last.response_complete:
+            self._watch_taking()
             return False
         last.keep_alive = False
         return True
@@ -578,8 +579,12 @@ class Connection(HttpToolsProtocol):
         if left > 0:
             self._close_when_idle(left)
         else:
-            self.transport.close()
-            self._watch_taking()
+            self._close()
+
+    def _close(self) -> None:
+        """Close the connection once the client has taken its answers."""
+        self.transport.close()
+        self._watch_taking()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -639,7 +644,7 @@ class Connection(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         self._heads.begin(self, self._address, self.loop.time())
-        self._due = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+        self._due = self.loop.call_later(self.timeout_keep_alive, self._close)
 
     def _end_deadline(self) -> None:
         # If a head is awaited, `_due` is its deadline.
@@ -651,7 +656,7 @@ class Connection(HttpToolsProtocol):
     def _give_up_body(self) -> None:
         self._due = None
         if self.cycle.response_started or not has_state(self.cycle.scope):  # type: ignore[arg-type]
-            self.transport.close()
+            self._close()
         else:
             # The code that reads the body sees this, and answers.
             state_of(self.cycle.scope).late = True  # type: ignore[arg-type]
@@ -675,7 +680,7 @@ class Connection(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete:
             self.leave()
         else:
-            self.transport.close()
+            self._close()
 
     def leave(self) -> None:
         """Close the connection once the client has closed its side, or after `LINGER_S`: closing
@@ -686,4 +691,4 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._due = self.loop.call_later(LINGER_S, self.transport.close)
+        self._due = self.loop.call_later(LINGER_S, self._close)

@@ -55,6 +55,28 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.parametrize(
+    "then",
+    [b"", b"GET", b"no http\r\n\r\n", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n"],
+    ids=["nothing", "part of a head", "no HTTP", "part of a request"],
+)
+@pytest.mark.parametrize("ends", [False, True], ids=["open", "ended"])
+async def test_a_client_that_takes_nothing_is_closed_whatever_else_it_sends(
+    then: bytes, ends: bool
+) -> None:
+    state = ServerState()
+    server, client = await listen(give_much, state, idle_seconds=1, body_seconds=1)
+    async with server:
+        with client:
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            await until(lambda: state.total_requests == 1)
+            await loop.sock_sendall(client, then)
+            if ends:
+                client.shutdown(socket.SHUT_WR)
+            await until(lambda: not state.connections)
+
+
 async def test_a_body_of_empty_lines_is_parsed_in_few_steps() -> None:
     fed: list[bytes] = []
 

@@ -6,6 +6,7 @@ start. So a decision is explained by the text that made it, whatever later relea
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 
 from tollkeeper.engine.make_change import make_change
@@ -26,13 +27,18 @@ async def take_up_shipped(engine: Engine, account: int) -> None:
     if engine.state.accounts[account].live is not None:
         return
     text = shipped_text()
-    known, sum_ = engine.state.accounts[account].shipped, file_checksum(text, {})
-    if known is None or known.checksum != sum_:
-        change = ScorecardShipped(
-            name=SCORECARD_NAME,
-            text=text,
-            checksum=sum_,
-            language=LANGUAGE_VERSION,
-            program=encode_program(shipped_program()),
-        )
-        await make_change(engine, account, f"tollkeeper {version('tollkeeper')}", change)
+    known = engine.state.accounts[account].shipped
+    if known is None or known.checksum != file_checksum(text, {}):
+        await make_change(engine, account, f"tollkeeper {version('tollkeeper')}", _shipped(text))
+
+
+@cache
+def _shipped(text: str) -> ScorecardShipped:
+    """The shipped scorecard, whose text this is, as every account's journal records it."""
+    return ScorecardShipped(
+        name=SCORECARD_NAME,
+        text=text,
+        checksum=file_checksum(text, {}),
+        language=LANGUAGE_VERSION,
+        program=encode_program(shipped_program()),
+    )

@@ -12,6 +12,7 @@ import dataclasses
 import zlib
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -50,20 +51,29 @@ def decode_program(data: bytes) -> Program:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        fields = {
-            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
-        return {_NODE: type(value).__name__, _FIELDS: fields}
+    kind: Any = type(value)
+    if (names := _field_names(kind)) is not None:
+        fields = {name: _plain(getattr(value, name)) for name in names}
+        return {_NODE: kind.__name__, _FIELDS: fields}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {_MAPPING: {key: _plain(item) for key, item in value.items()}}
     if isinstance(value, Decimal):
         return {_DECIMAL: str(value)}
     if isinstance(value, int) and value.bit_length() > _JSON_BITS:
         return {_INTEGER: str(value)}
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, Mapping):
+        return {_MAPPING: {key: _plain(item) for key, item in value.items()}}
     return value
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a dataclass, None for another class."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _node(value: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass, field, replace
+from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +92,12 @@ class Issuers:
         return keys
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whom httpx trusts; read once, as reading it holds the event loop up."""
+    return httpx.create_ssl_context()
+
+
 async def ask(
     method: str,
     url: str,
@@ -99,7 +107,7 @@ async def ask(
     """The body of a provider's successful response. Raises `UnreachableError`."""
     try:
         async with (
-            httpx.AsyncClient(timeout=PROVIDER_PATIENCE_S, auth=auth) as client,
+            httpx.AsyncClient(verify=_trusted(), timeout=PROVIDER_PATIENCE_S, auth=auth) as client,
             client.stream(method, url, data=data) as answer,
         ):
             body = b""

@@ -294,7 +294,7 @@ def figure(node: Running, name: str) -> float | None:
     answers: list[httpx.Response] = []
 
     def tells() -> bool:
-        answers.append(httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S))
+        answers.append(httpx.get(f"{node.url}/metrics", timeout=PATIENCE_S, verify=False))
         return answers[-1].status_code == 200
 
     until(tells)
@@ -306,7 +306,7 @@ NO_OWNER = (503, "no node is known to own the journal")
 
 
 def readiness(node: Running) -> tuple[int, str]:
-    answer = httpx.get(f"{node.url}/health/ready", timeout=PATIENCE_S)
+    answer = httpx.get(f"{node.url}/health/ready", timeout=PATIENCE_S, verify=False)
     told = answer.json()
     return answer.status_code, told["errors"][0]["message"] if "errors" in told else ""
 

@@ -37,9 +37,26 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+class SharedDir(pytest.Dir):
+    """A folder that each worker reads from another place on: what one has compiled, others find."""
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        found = [*super().collect()]
+        worker = getattr(self.config, "workerinput", {"workerid": "gw0", "workercount": 1})
+        begin = len(found) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        return found[begin:] + found[:begin]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector:
+    return SharedDir.from_parent(parent, path=path)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of running services come first: they wait for much, and other workers reckon meanwhile."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/service/"))
+    """In the order of their folders, but those of running services come first: they wait for much,
+    and other workers reckon meanwhile.
+    """
+    items.sort(key=lambda item: (not item.nodeid.startswith("tests/service/"), item.path.parts))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -53,8 +70,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """Collections of garbage look at what the tests make, not again at all that was collected."""
+    """Collections of garbage look at what tests make, seldom, and never again at what was collected."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

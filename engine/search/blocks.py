@@ -46,6 +46,11 @@ def is_list(stored: bytes) -> bool:
     return len(stored) < _BYTES
 
 
+def size_of(stored: bytes) -> int:
+    """Return how many members a stored set has."""
+    return len(stored) // 2 if is_list(stored) else unpack(stored).bit_count()
+
+
 def members_listed(stored: bytes, low: int = 0, high: int = SIZE) -> array[int]:
     """Return the positions in a stored list, from `low` to before `high`."""
     bits = array("H", stored)

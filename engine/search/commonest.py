@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, get_args
 
-from tollkeeper.engine.search.blocks import is_list, unpack
+from tollkeeper.engine.search.blocks import size_of
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.terms import Facet
 
@@ -52,5 +52,5 @@ def _packed(found: Iterable[tuple[int, bytes]]) -> tuple[bytes, bytes]:
     values, counts = array("q"), array("I")
     for value, members in found:
         values.append(value)
-        counts.append(len(members) // 2 if is_list(members) else unpack(members).bit_count())
+        counts.append(size_of(members))
     return values.tobytes(), counts.tobytes()

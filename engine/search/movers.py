@@ -19,6 +19,7 @@ from tollkeeper.engine.search.blocks import (
     members_listed,
     numbers_below,
     numbers_from,
+    size_of,
     unpack,
 )
 from tollkeeper.engine.search.commonest import (
@@ -121,12 +122,13 @@ def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Count
     """Count the stretch's payments by value, for the most common values of each block."""
     counts: Counter[int] = Counter()
     for block in stretch.blocks:
-        kept = stored_commonest(index, facet, block) if block in stretch.whole else None
+        is_whole = block in stretch.whole
+        kept = stored_commonest(index, facet, block) if is_whole else None
         if kept is not None:
             counts.update(kept)
             continue
         for value, stored in index.commonest(facet, block, MOST_LOOKED_AT):
-            counts[value] += stretch.size_in(block, stored)
+            counts[value] += size_of(stored) if is_whole else stretch.size_in(block, stored)
     return +counts
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -64,6 +63,7 @@ TOTALLED = (
 """The facets of which totals are kept for every value, and for payments without any."""
 
 _decode_total = msgspec.msgpack.Decoder(Total).decode
+_encode_list = msgspec.json.Encoder().encode
 
 
 class AccountIndex:
@@ -94,14 +94,14 @@ class AccountIndex:
     def blocks_having(self, facet: Facet, value: int, blocks: Sequence[int]) -> list[int]:
         """Return those of these blocks that have payments with a term, last first."""
         query = f"SELECT block FROM postings WHERE {_OF_BLOCKS} ORDER BY block DESC"
-        return [block for (block,) in self._own(query, facet, value, json.dumps(blocks))]
+        return [block for (block,) in self._own(query, facet, value, _listed(blocks))]
 
     def stored_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, bytes]:
         """Return the payments that have a term, in stored form, for each of these blocks that has
         any.
         """
         query = f"SELECT block, members FROM postings WHERE {_OF_BLOCKS}"
-        return dict(self._own(query, facet, value, json.dumps(blocks)))
+        return dict(self._own(query, facet, value, _listed(blocks)))
 
     def stored_of(
         self, facet: Facet, values: Collection[int], blocks: Collection[int]
@@ -115,8 +115,8 @@ class AccountIndex:
             " AND block IN (SELECT value FROM json_each(?))"
             " AND value IN (SELECT value FROM json_each(?))",
             facet,
-            json.dumps(sorted(blocks)),
-            json.dumps(sorted(values)),
+            _listed(sorted(blocks)),
+            _listed(sorted(values)),
         ):
             found.setdefault(value, []).append((block, members))
         return found
@@ -166,7 +166,7 @@ class AccountIndex:
         """Return the outcome bytes of these pieces, by piece."""
         rows = self.connection.execute(
             "SELECT piece, bytes FROM outcomes WHERE piece IN (SELECT value FROM json_each(?))",
-            (json.dumps(sorted(pieces)),),
+            (_listed(sorted(pieces)),),
         )
         return dict(rows.fetchall())
 
@@ -178,7 +178,7 @@ class AccountIndex:
     def totals_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, Total]:
         """Return a term's stored totals, for each of these blocks that has any."""
         query = f"SELECT block, total FROM totals WHERE {_OF_BLOCKS}"
-        rows = self._own(query, facet, value, json.dumps(blocks))
+        rows = self._own(query, facet, value, _listed(blocks))
         return {block: _decode_total(total) for block, total in rows}
 
     def runs_made(self) -> dict[int, int]:
@@ -196,8 +196,8 @@ class AccountIndex:
             "SELECT run, value, entries FROM runs WHERE account = ? AND run IN"
             " (SELECT value FROM json_each(?)) AND value IN (SELECT value FROM json_each(?))"
             " ORDER BY run",
-            json.dumps([*runs]),
-            json.dumps([*values]),
+            _listed([*runs]),
+            _listed([*values]),
         ):
             found.setdefault(value, []).append((run, entries))
         return found
@@ -300,6 +300,11 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         yield
     finally:
         connection.execute("ROLLBACK")
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Return numbers as a query's `json_each` reads them."""
+    return _encode_list(numbers).decode()
 
 
 class Selection:

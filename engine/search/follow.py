@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -119,9 +119,13 @@ class Follower:
         while self.step():
             pass
 
-    def step(self, at_once: int = TAKEN_AT_ONCE) -> int:
+    def step(
+        self, at_once: int = TAKEN_AT_ONCE, give_way: Callable[[], None] = lambda: None
+    ) -> int:
         """Index one stretch of at most `at_once` sequence numbers. Returns the number of sequence
         numbers and amendments that it covered, 0 if there was nothing to do.
+
+        `give_way` is called before each entry, and may wait.
         """
         if not self._is_behind():
             return 0
@@ -133,6 +137,7 @@ class Follower:
             last = min(self._tail.last_sequence(), followed.sequence + at_once)
             changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
             for entry in self._tail.records(followed.sequence, last):
+                give_way()
                 try:
                     changes.take(entry)
                 except UNREADABLE:

@@ -25,6 +25,7 @@ from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.search.ask import LENGTH, IndexAnswer, IndexQuestion
 from tollkeeper.engine.search.backlog import index_backlog
 from tollkeeper.engine.search.follow import TAKEN_AT_ONCE, Follower
+from tollkeeper.engine.search.open_questions import OpenQuestions, giving_way
 from tollkeeper.engine.search.reading import IndexFile
 from tollkeeper.engine.search.worker_processes import run_collector_rarely, source_of_process
 
@@ -35,6 +36,10 @@ _EACH_S = 0.3
 _MANY = 50
 """After a step that took in this many entries and caught up, the next begins `_EACH_S` after the
 start of this one, so that an index page is written once for many entries.
+"""
+_WAIT_S = 0.2
+"""So long in all each step waits for questions to be answered: it goes on while many come, and who
+follows new payments sees them in time.
 """
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
@@ -51,24 +56,27 @@ def main(source: JournalSource) -> None:
     run_collector_rarely()
     # Creates an empty index if there is none, so that questions can be answered at once.
     Follower(source).close()
-    threading.Thread(target=follow, args=(source,), daemon=True).start()
+    questions = OpenQuestions()
+    threading.Thread(target=follow, args=(source, questions), daemon=True).start()
     writing = threading.Lock()
     held = threading.local()
 
     def answer(asked: IndexQuestion) -> None:
         answered = _encode(answer_from(held, source, asked))
+        questions.end()
         with writing, suppress(BrokenPipeError):
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
             sys.stdout.buffer.flush()
 
     with _niced_threads(_AT_ONCE) as threads:
         while (asked := _read(sys.stdin.buffer)) is not None:
+            questions.begin()
             threads.submit(answer, asked)
     # Exiting while the following thread is within a transaction is safe: SQLite rolls it back.
     os._exit(0)
 
 
-def follow(source: JournalSource) -> None:
+def follow(source: JournalSource, questions: OpenQuestions) -> None:
     """Follow the journal for ever. A failure is reported once, until its text changes."""
     said = ""
 
@@ -78,7 +86,7 @@ def follow(source: JournalSource) -> None:
             taken = follower.step()
             said = ""
             if taken < TAKEN_AT_ONCE:
-                _follow_until_behind(follower)
+                _follow_until_behind(follower, questions)
 
     with _niced_threads(1) as niced:
         while True:
@@ -95,13 +103,15 @@ def _niced_threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, initializer=os.nice, initargs=(_NICENESS,))
 
 
-def _follow_until_behind(follower: Follower) -> None:
+def _follow_until_behind(follower: Follower, questions: OpenQuestions) -> None:
     """Takes in what comes, until a step could not take in all of it, or the file is gone."""
     while True:
         began = time.monotonic()
-        taken = follower.step()
+        give_way = giving_way(questions, _WAIT_S)
+        taken = follower.step(give_way=give_way)
         if taken >= TAKEN_AT_ONCE or not follower.is_there():
             return
+        give_way()
         # One unit of work per step: new entries wait meanwhile.
         follower.keep_totals() or follower.extend_run()
         left = 0 if taken < _MANY else began + _EACH_S - time.monotonic()

@@ -30,6 +30,7 @@ from tollkeeper.engine.search.backlog import index_backlog, yield_processor
 from tollkeeper.engine.search.filters import read_filter, read_members
 from tollkeeper.engine.search.find import CountPayments, FindPayments, FoundPage
 from tollkeeper.engine.search.follow import Follower
+from tollkeeper.engine.search.open_questions import OpenQuestions
 from tollkeeper.engine.search.reading import IndexFile, open_index
 from tollkeeper.tests.engine.happenings import bare, pay
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
@@ -152,6 +153,16 @@ async def test_a_step_takes_in_as_many_entries_as_it_is_told(shop: Shop) -> None
         assert CountPayments(read_filter([("user", "u")], shop.now)).answer(index) == 3
 
 
+async def test_a_step_gives_way_before_each_entry(shop: Shop) -> None:
+    for number in range(3):
+        await pay(shop, f"p-{number}", bare())
+    await shop.engine.journal.flush()
+    given: list[None] = []
+    with closing(Follower(shop.engine.folder)) as follower:
+        follower.step(give_way=lambda: given.append(None))
+    assert len(given) == 3
+
+
 class Ended(Exception):  # noqa: N818 - named for what happened
     """Ends the thread that follows, which goes on for ever elsewhere."""
 
@@ -173,7 +184,8 @@ async def test_following_leaves_to_that_process_what_one_step_can_not_take_in(
     for number in range(2 * 3):
         if number == 3:
             await shop.engine.journal.flush()
-            following = asyncio.create_task(asyncio.to_thread(process.follow, shop.engine.folder))
+            follow = asyncio.to_thread(process.follow, shop.engine.folder, OpenQuestions())
+            following = asyncio.create_task(follow)
             await asyncio.to_thread(indexed.wait)
         await pay(shop, f"p-{number}", bare())
     await shop.engine.journal.flush()

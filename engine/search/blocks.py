@@ -51,6 +51,14 @@ def size_of(stored: bytes) -> int:
     return len(stored) // 2 if is_list(stored) else unpack(stored).bit_count()
 
 
+def size_within(stored: bytes, low: int, high: int) -> int:
+    """Return how many members of a stored set are at positions from `low` to before `high`."""
+    if is_list(stored):
+        bits = array("H", stored)
+        return bisect_left(bits, high) - bisect_left(bits, low)
+    return stretch(stored, low, high).bit_count()
+
+
 def members_listed(stored: bytes, low: int = 0, high: int = SIZE) -> array[int]:
     """Return the positions in a stored list, from `low` to before `high`."""
     bits = array("H", stored)

@@ -15,12 +15,10 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.search.blocks import (
     SHIFT,
     SIZE,
-    is_list,
-    members_listed,
     numbers_below,
     numbers_from,
     size_of,
-    unpack,
+    size_within,
 )
 from tollkeeper.engine.search.commonest import (
     MOST_LOOKED_AT,
@@ -90,18 +88,18 @@ class _Stretch(NamedTuple):
     blocks: list[int]
     whole: list[int]
 
-    def size_in(self, block: int, stored: bytes) -> int:
-        """Count the members of a stored set that lie in the stretch."""
-        if is_list(stored):
-            base = block << SHIFT
-            return len(
-                members_listed(stored, max(self.first - base, 0), min(self.beyond - base, SIZE))
-            )
-        return self.of(block, unpack(stored)).bit_count()
+    def within(self, block: int) -> tuple[int, int]:
+        """Return the first position of the stretch in a block, and the one after its last."""
+        base = block << SHIFT
+        return max(self.first - base, 0), min(self.beyond - base, SIZE)
 
     def size(self, stored: Mapping[int, bytes]) -> int:
         """Count the members of a value's stored sets, by block, that lie in the stretch."""
-        return sum(self.size_in(block, stored[block]) for block in self.blocks if block in stored)
+        return sum(
+            size_within(stored[block], *self.within(block))
+            for block in self.blocks
+            if block in stored
+        )
 
     def of(self, block: int, members: int) -> int:
         """Return the members of a set that lie in the stretch."""
@@ -127,8 +125,9 @@ def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Count
         if kept is not None:
             counts.update(kept)
             continue
+        low, high = stretch.within(block)
         for value, stored in index.commonest(facet, block, MOST_LOOKED_AT):
-            counts[value] += size_of(stored) if is_whole else stretch.size_in(block, stored)
+            counts[value] += size_of(stored) if is_whole else size_within(stored, low, high)
     return +counts
 
 

@@ -249,11 +249,10 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
         return Html("")
     words = here.words
     query = {"since": text_of(until - AROUND), "until": text_of(until)}
-    movers = await _movers(here, query)
+    movers, rules = await asyncio.gather(_movers(here, query), read_live_rules(here))
     wanted = sorted(movers, key=lambda mover: mover["value"] not in alert["key"])[:_SUGGESTED]
     if not wanted:
         return element("p", words("contain.nothing"), class_="empty")
-    rules = await read_live_rules(here)
     found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     weighed = [each for each in found if each is not None]
     titles = ("pick", "hour", "usually", "day", "denied", "passed", "list")
@@ -320,22 +319,23 @@ async def _weigh_block(
         for reach in (AROUND, timedelta(days=1))
     )
     query = f'{by}:"{value}" {span}'
-
-    newest, every, passed = await asyncio.gather(
+    newest, every = await asyncio.gather(
         here.client.aside("/v1/payments", {"q": query, "limit": "1"}),
-        here.client.aside("/v1/figures", {"q": query}),
-        here.client.aside("/v1/payments/count", {"q": f"{query} status:succeeded label:none"}),
+        here.client.aside("/v1/figures", {"q": query, "by": "status"}),
     )
     if not newest["payments"]:
         return None
     like = newest["payments"][0]["id"]
-    (day_of,) = (each["tally"] for each in every["figures"])
+    of_status = {each["by"]: each["tally"] for each in every["figures"]}
+    day = sum(tally["payments"] for tally in of_status.values())
+    denied = sum(tally["actions"]["deny"] for tally in of_status.values())
+    paid = of_status.get("succeeded")
+    passed = 0 if paid is None else paid["payments"] - sum(paid["labels"].values())
     lists = lists_for_kind(rules, by)
     held = await find_held(here, lists, value)
     held_by = None if held is None else held.list
     rule = next(iter(rules), None)
-    day, denied = day_of["payments"], day_of["actions"]["deny"]
-    return BlockOffer(mover, like, hour, span, day, denied, passed["count"], lists, held_by, rule)
+    return BlockOffer(mover, like, hour, span, day, denied, passed, lists, held_by, rule)
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:

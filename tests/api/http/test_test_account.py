@@ -15,6 +15,7 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.privacy.deletion import DeleteAccount
+from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.accounts import CreateKey, RevokeKey, SuspendAccount
@@ -239,6 +240,18 @@ async def test_the_test_account_is_suspended_and_deleted_with_its_live_one(
     await DeleteAccount("shop").perform(service.engine, "test", _ignore)
     assert service.engine.state.numbers == {}
     assert (await test_client.get("/v1/account")).status_code == 401
+
+
+async def test_the_test_account_is_not_deleted_while_it_is_purged(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    await SuspendAccount("shop").perform(service.engine, "test", _ignore)
+    number = service.engine.state.numbers["shop:test"]
+    await asyncio.gather(
+        purge_account(service.engine, number),
+        DeleteAccount("shop").perform(service.engine, "test", _ignore),
+    )
+    assert service.engine.state.numbers == {}
 
 
 async def test_the_test_account_is_the_same_after_a_restart(tmp_path: Path) -> None:

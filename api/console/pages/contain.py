@@ -55,7 +55,7 @@ from tollkeeper.api.console.parts import (
     text_of,
     written,
 )
-from tollkeeper.api.console.rule_lists import FIELDS, lists_for_kind, read_live_rules
+from tollkeeper.api.console.rule_lists import FIELDS, blocking_lists, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -331,7 +331,7 @@ async def _weigh_block(
     denied = sum(tally["actions"]["deny"] for tally in of_status.values())
     paid = of_status.get("succeeded")
     passed = 0 if paid is None else paid["payments"] - sum(paid["labels"].values())
-    lists = lists_for_kind(rules, by)
+    lists = blocking_lists(rules, by)
     held = await find_held(here, lists, value)
     held_by = None if held is None else held.list
     rule = next(iter(rules), None)

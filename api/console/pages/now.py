@@ -40,7 +40,7 @@ from tollkeeper.api.console.parts import (
     text_of,
     written,
 )
-from tollkeeper.api.console.rule_lists import lists_for_kind, read_live_rules
+from tollkeeper.api.console.rule_lists import blocking_lists, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -232,10 +232,10 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
 
 
 async def _held_in(here: Visit, mover: JsonObject) -> Held | None:
-    """Return the list of a live rule that already has the value that stands out."""
+    """Return the list by which a live rule already stops the value that stands out."""
     if not here.may("rules:read"):
         return None
-    lists = lists_for_kind(await read_live_rules(here), mover["by"])
+    lists = blocking_lists(await read_live_rules(here), mover["by"])
     return await find_held(here, lists, mover["value"])
 
 

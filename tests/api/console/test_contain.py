@@ -231,6 +231,25 @@ async def test_a_form_with_another_value_blocks_nothing(attacked: Shop) -> None:
     assert entries.json()["entries"] == []
 
 
+async def test_a_list_of_those_who_are_let_through_is_not_offered_to_block_with(
+    attacked: Shop,
+) -> None:
+    api = attacked.service.client
+    trusting = "  list trusted: string\n  condition known when user.id in @trusted then allow\n"
+    text = GUARD.replace("  condition", trusting + "  condition").replace(
+        "known when dev", "k when dev"
+    )
+    stored = await api.post("/v1/rules/guard/versions?publish=true", content=text)
+    assert stored.status_code == 201, stored.text
+    for number in range(12):
+        body = payment(id=f"u-{number}", user={"id": "u-9"}, analyze=ASKED)
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+    page = (await attacked.browser.get("/console/contain")).text
+    assert "<small>User</small>" in page
+    assert '<option value="blocked"' in page
+    assert '<option value="trusted"' not in page
+
+
 async def test_what_is_blocked_already_is_not_offered_again(attacked: Shop) -> None:
     id_ = await alert_of(attacked)
     before = (await attacked.browser.get(f"/console/alerts/{id_}")).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ from typing import Any, TypeAlias
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element, join_html
+
+_SPECIAL = re.compile(r'["\\]')
 
 ShowTime: TypeAlias = Callable[[Visit, str], Html]
 """How a page shows when a payment came."""
@@ -183,6 +186,12 @@ def score_of(payment: JsonObject) -> str:
     """Return the score as in files and searches, with a decimal point."""
     bot = (payment.get("analyses") or {}).get("bot_behaviour")
     return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
+
+
+def filter_member(name: str, value: str) -> str:
+    """Return a member of a search for payments; the value may have any characters."""
+    quoted = _SPECIAL.sub(r"\\\g<0>", value)
+    return f'{name}:"{quoted}"'
 
 
 def payments_link(visit: Visit, text: str, query: str | None, **shared: str) -> Html:

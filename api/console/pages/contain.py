@@ -43,6 +43,7 @@ from tollkeeper.api.console.parts import (
     control_if_allowed,
     decimal,
     field,
+    filter_member,
     instant,
     mask_alert_key,
     mask_entity,
@@ -318,7 +319,7 @@ async def _weigh_block(
         f"since:{text_of(until - reach)} until:{text_of(until)}"
         for reach in (AROUND, timedelta(days=1))
     )
-    query = f'{by}:"{value}" {span}'
+    query = f"{filter_member(by, value)} {span}"
     newest, every = await asyncio.gather(
         here.client.aside("/v1/payments", {"q": query, "limit": "1"}),
         here.client.aside("/v1/figures", {"q": query, "by": "status"}),
@@ -346,7 +347,7 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:
     # Links to a personal value go by a payment that has it; others contain the value.
     is_masked = shown != mover["value"]
     shared = {"of": offer.like, "by": by} if is_masked else {}
-    own = "" if is_masked else f'{by}:"{shown}" '
+    own = "" if is_masked else f"{filter_member(by, shown)} "
 
     def link(count: int, more: str = "") -> Html:
         return payments_link(here, number(here, count), f"{own}{offer.span}{more}", **shared)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from io import StringIO
@@ -24,6 +23,7 @@ from tollkeeper.api.console.parts import (
     choices,
     control_if_allowed,
     field,
+    filter_member,
     instant,
     next_page,
     notice,
@@ -333,7 +333,7 @@ async def _hits(here: Visit, name: str, values: list[str]) -> Html:
     counts = dict.fromkeys(_HITS, 0)
     for start in range(0, min(len(values), _WEIGHED), _AT_ONCE):
         some = values[start : start + _AT_ONCE]
-        own = " ".join(f"{by}:{json.dumps(value, ensure_ascii=False)}" for value in some)
+        own = " ".join(filter_member(by, value) for value in some)
         for which, more in _HITS.items():
             query = {"q": f"{own} since:7d{more}"}
             counts[which] += (await here.client.aside("/v1/payments/count", query))["count"]
@@ -368,7 +368,7 @@ async def _entry_hit(here: Visit, by: str, value: str) -> Html:
     """Show the count, linked by one of the payments so that no address contains a personal value; a
     dash for what can't be searched, such as a wide network.
     """
-    own = f"{by}:{json.dumps(value, ensure_ascii=False)}"
+    own = filter_member(by, value)
     span = f"since:{text_of(here.now - _HIT_SPAN)} until:{text_of(here.now)}"
     wanted = {"q": f"{own} {span}"}
     try:

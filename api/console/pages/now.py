@@ -26,6 +26,7 @@ from tollkeeper.api.console.parts import (
     chart,
     control_if_allowed,
     decimal,
+    filter_member,
     instant,
     mask_alert_key,
     mask_entity,
@@ -173,7 +174,7 @@ async def _mover_address(here: Visit, mover: JsonObject) -> str:
     by, value = mover["by"], mover["value"]
     # In a search, a network is written as an `ip`.
     named = "ip" if by == "network" else by
-    query = f'{named}:"{value}" since:1h'
+    query = f"{filter_member(named, value)} since:1h"
     if mask_entity(by, value) == value:
         return target("/console/payments", q=query)
     found = await here.client.aside("/v1/payments", {"q": query, "limit": "1"})

@@ -24,6 +24,7 @@ from tollkeeper.api.console.parts import (
     control_if_allowed,
     errors_notice,
     field,
+    filter_member,
     mask_entity,
     next_page,
     notice,
@@ -65,7 +66,8 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
     words = here.words
     shared = await _read_common_values(here)
     query = here.query.get("q", "")
-    wanted = {"q": _both(query, None if shared is None else f'{shared["by"]}:"{shared["value"]}"')}
+    common = None if shared is None else filter_member(shared["by"], shared["value"])
+    wanted = {"q": _both(query, common)}
     # A recorded call would show the shared value.
     ask = here.client.get if shared is None else here.client.aside
     saved = [] if here.merchants else (await here.client.get("/v1/searches"))["searches"]

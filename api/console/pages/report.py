@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +23,7 @@ from tollkeeper.api.console.parts import (
     column,
     decimal,
     field,
+    filter_member,
     moneys,
     number,
     payments_link,
@@ -274,7 +274,7 @@ def _known_link(here: Visit, source: str, count: int, which: str) -> Html:
     if source != "reviewed":
         return element("span", shown)
     merchant = here.query.get("merchant")
-    named = "" if not merchant else f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
+    named = "" if not merchant else f" {filter_member('merchant', merchant)}"
     labels = "label:legitimate" if which == "wrong" else "label:fraud label:legitimate"
     return payments_link(here, shown, f"action:deny {labels} since:{SPAN}{named}")
 
@@ -288,7 +288,7 @@ def _links(here: Visit, month: JsonObject) -> dict[str, str]:
     """Return the searches that a month's counts link to."""
     span = f"since:{month['start']} until:{month['end']}"
     if merchant := here.query.get("merchant"):
-        span += f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
+        span += f" {filter_member('merchant', merchant)}"
     disputed = " ".join(f"labelled:{each}" for each in DISPUTED)
     return {
         "payments": span,
@@ -343,7 +343,7 @@ async def _top_conditions(here: Visit) -> Html:
         tally = each["tally"]
         span = f"condition:{each['by']} since:{each['start']} until:{each['end']}"
         if merchant := here.query.get("merchant"):
-            span += f" merchant:{json.dumps(merchant, ensure_ascii=False)}"
+            span += f" {filter_member('merchant', merchant)}"
         rows.append(
             row(
                 element("code", each["by"]),

@@ -250,6 +250,26 @@ async def test_a_list_of_those_who_are_let_through_is_not_offered_to_block_with(
     assert '<option value="trusted"' not in page
 
 
+@pytest.mark.parametrize("device", ['d"7', "d\\7", "d 7"])
+async def test_a_value_with_any_character_is_weighed_and_blocked(
+    attacked: Shop, device: str
+) -> None:
+    api = attacked.service.client
+    odd = {"ip_address": "198.51.100.8", "fingerprint": {"id": device, "provider": "basic"}}
+    for number in range(30):
+        body = payment(id=f"odd-{number}", device=odd, analyze=ASKED, amount=5)
+        assert (await api.post("/v1/payments", json=body)).status_code == 201
+    answer = await attacked.browser.get("/console/contain")
+    assert answer.status_code == 200, answer.text
+    assert 'name="pick" value="device:odd-29"' in answer.text
+    assert (await attacked.browser.get("/console")).status_code == 200
+    sent = {"pick": "device:odd-29", "list_device": "blocked", "span": "6h"}
+    done = await attacked.browser.post("/console/contain", data=sent)
+    assert done.status_code == 303, done.text
+    (entry,) = (await api.get("/v1/lists/blocked/entries")).json()["entries"]
+    assert entry["value"] == device
+
+
 async def test_what_is_blocked_already_is_not_offered_again(attacked: Shop) -> None:
     id_ = await alert_of(attacked)
     before = (await attacked.browser.get(f"/console/alerts/{id_}")).text

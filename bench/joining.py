@@ -73,8 +73,8 @@ def fill(address: str, coming: Iterator[Entry], payments: int) -> None:
 
 
 def start_seconds(server: Server, addresses: list[str], nodes: int, begun: float) -> Start:
-    """Wait until each of so many nodes owns its share, and could own every shard."""
-    while len(set(owners(addresses))) < nodes:
+    """Wait until so many nodes own all shards, each its share, and until each could own every shard."""
+    while len(found := owners(addresses)) < len(addresses) or len(set(found)) < nodes:
         time.sleep(0.2)
     share = time.perf_counter() - begun
     while count_whole(addresses) != [nodes] * len(addresses):

@@ -102,8 +102,8 @@ def _narrowed(here: Visit) -> dict[str, str | None]:
 
 
 def _kind(here: Visit) -> str:
-    """Return the kind to show; an action names its kind."""
-    return here.query.get("kind") or ("every" if here.query.get("action") else "change")
+    """Return the kind to show; an action is of one kind alone, which need not be chosen."""
+    return "every" if here.query.get("action") else here.query.get("kind") or "change"
 
 
 def _filters(here: Visit) -> dict[str, str | None]:

@@ -610,7 +610,13 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     assert "Nothing of the kind was done." in reads
     await own_shop.browser.get("/console/payments")
     await write_accesses(own_shop.service.engine)
-    for query, shown in (("", False), ("?kind=access", True), ("?kind=every", True)):
+    of_form = "?kind=change&by=&action=personal_data_read"
+    for query, shown in (
+        ("", False),
+        ("?kind=access", True),
+        ("?kind=every", True),
+        (of_form, True),
+    ):
         page_of = (await own_shop.browser.get(f"/console/changes{query}")).text
         assert ("personal data read" in page_of) == shown, query
     address = "/console/changes/export.csv?action=list_made"

@@ -120,6 +120,8 @@ async def _events(
             place = name_place(request, payment.sequence)
             yield f"id: {place}\nevent: payment\ndata: ".encode() + data + b"\n\n"
             quiet_since = loop.time()
+            # Payments that wait are decided between two events.
+            await asyncio.sleep(0)
         if loop.time() - quiet_since > _SILENCE_S:
             yield b": nothing new\n\n"
             quiet_since = loop.time()

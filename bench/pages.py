@@ -152,8 +152,8 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
     ]
     for share in LOOKED_AT:
         alone, watched, feeds = in_turns(server, newest, pauses[share], seconds)
-        show_turns(alone, watched)
-        show_feeds(feeds, folder)
+        show_turns(rate * share, alone, watched)
+        show_feeds(rate * share, feeds, folder)
         ratios = [more.p99 / one.p99 for more, one in zip(watched, alone, strict=True)]
         asked = f"p99 of {rate * share:,.0f} payments a second while they look ÷ alone"
         targets.append(Target(asked, median(ratios), AIM_RATIO))
@@ -171,9 +171,10 @@ def busy_pages(
     return median(each.rate for each in paid), within
 
 
-def show_turns(alone: list[LoadResult], watched: list[LoadResult]) -> None:
+def show_turns(rate: float, alone: list[LoadResult], watched: list[LoadResult]) -> None:
     show(
-        f"A person opens a page every {EACH_S} s, another follows the feed; medians of {TURNS} turns",
+        f"{rate:,.0f} payments a second asked for, a person opens a page every {EACH_S} s, another follows"
+        f" the feed; medians of {TURNS} turns",
         ["payments", "a second", "p50 ms", "p99 ms"],
         [
             ["alone", *medians(alone)],
@@ -186,9 +187,9 @@ def show_turns(alone: list[LoadResult], watched: list[LoadResult]) -> None:
     )
 
 
-def show_feeds(feeds: list[Feed], folder: Path) -> None:
+def show_feeds(rate: float, feeds: list[Feed], folder: Path) -> None:
     show(
-        "The live feed in these turns",
+        f"The live feed in these turns of {rate:,.0f} payments a second",
         ["", "fewest", "most"],
         [
             [name, min(each), max(each)]

@@ -70,3 +70,42 @@ def empty(url: str) -> None:
     """Takes everything out of a test's database."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+
+
+def keep_made(url: str) -> None:
+    """Keeps what the journal's tables have now, which `restore_made` gives them again."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_KEEP)
+
+
+def restore_made(url: str) -> None:
+    """The journal's tables as they were kept, of a new identity: without making them again, for which
+    the server makes a file for each table and index, and waits for the disk for each of these.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_RESTORE)
+
+
+_KEEP = """DO $$
+DECLARE
+  name text;
+BEGIN
+  CREATE SCHEMA made;
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+    EXECUTE format('CREATE TABLE made.%I AS TABLE public.%I', name, name);
+  END LOOP;
+END $$"""
+_RESTORE = """DO $$
+DECLARE
+  name text;
+BEGIN
+  SET LOCAL session_replication_role = replica; -- no trigger tells of what is removed
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'made' LOOP
+    EXECUTE format('DELETE FROM public.%I', name);
+    EXECUTE format('INSERT INTO public.%I SELECT * FROM made.%I', name, name);
+  END LOOP;
+  FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' LOOP
+    PERFORM setval(format('public.%I', name), 1, false);
+  END LOOP;
+  UPDATE public.identity SET id = replace(gen_random_uuid()::text, '-', '');
+END $$"""

@@ -15,9 +15,10 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.postgres.connection import connect
 from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.engine.journal.source import Database, JournalSource
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
-from tollkeeper.tests.postgres import empty, own_database
+from tollkeeper.tests.postgres import empty, keep_made, own_database, restore_made
 
 NOON = 1_760_000_000_000_000
 Make = Callable[..., Entry]
@@ -64,12 +65,7 @@ class InDatabase:
         return closing(connect(self.url))
 
     def fresh(self) -> InDatabase:
-        with self.connect() as connection:
-            if connection.execute("SELECT to_regclass('shards')").fetchone()[0] is not None:
-                connection.execute(
-                    "TRUNCATE journal, ids, idempotency, list_contents, list_entries"
-                )
-                connection.execute("UPDATE shards SET last_place = 0")
+        restore_made(self.url)
         return self
 
     async def break_writer(self, journal: Journal) -> None:
@@ -87,8 +83,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_database() -> Iterator[str]:
+    """Of one module: whoever drops another database waits for each file that tests made in this one."""
     with own_database() as url:
         yield url
 
@@ -100,12 +97,22 @@ def database(shared_database: str) -> str:
     return shared_database
 
 
+@pytest.fixture(scope="session")
+def made_tables() -> Iterator[str]:
+    """The address of a database in which the journal's tables are made."""
+    with own_database() as url:
+        with closing(connect(url)) as connection:
+            prepare_tables(connection, url)
+        keep_made(url)
+        yield url
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request: pytest.FixtureRequest, folder: Path) -> InFolder | InDatabase:
     """Where a journal is kept: what holds of one place must hold of each."""
     if request.param == "sqlite":
         return InFolder(folder)
-    return InDatabase(request.getfixturevalue("database"))
+    return InDatabase(request.getfixturevalue("made_tables")).fresh()
 
 
 @pytest.fixture

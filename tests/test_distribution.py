@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = ("api", "engine", "grammar", "rules")
 BUILD = "import sys, setuptools.build_meta as backend; getattr(backend, sys.argv[1])(sys.argv[2])"
-MADE = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "data")
+MADE = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "data", "node_modules")
 
 
 def build(kind: str, source: Path, into: Path) -> Path:

@@ -167,7 +167,7 @@ def with_most_curves() -> str:
     for each in curve_inputs(shipped_program())[-MAX_CURVES:]:
         unit = HOUR if isinstance(each.expression.type, Duration) else 1
         bounds = np.arange(1.0, MAX_STEPS) * unit
-        steps = Steps(np.zeros(0, np.int64), len(bounds), (1,))
+        steps = Steps(np.zeros(0, np.int64), len(bounds), (1,), 0)
         curves.append((CutInput(each, bounds, steps), Amounts(np.arange(MAX_STEPS) / 100, 0.0)))
     return write_curves(SHIPPED_FILE.read_text(encoding="utf-8"), curves).text
 

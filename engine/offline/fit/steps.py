@@ -45,8 +45,10 @@ def cut(
         bounds = np.array([number_of(each) for each in read.curve.bounds])
         ways = {"rising": (1,), "falling": (-1,), None: (1, -1)}[read.curve.direction]
     places = np.searchsorted(bounds, values, side="right")
+    people = places[rows[(labels == 0) & ~np.isnan(learned)]]
+    common = int(np.bincount(people, minlength=len(bounds) + 1).argmax())
     places[np.isnan(values)] = len(bounds) + 1
-    return CutInput(read, bounds, Steps(places, len(bounds), ways))
+    return CutInput(read, bounds, Steps(places, len(bounds), ways, common))
 
 
 def braces(cut: CutInput, amounts: Amounts) -> str:

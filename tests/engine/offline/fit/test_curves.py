@@ -49,7 +49,7 @@ scorecard mine "Kept title"
 """
 
 
-def lines(count=500):
+def lines(count=1000):
     """People pay now and then; bots pay again within seconds, in campaigns of a dozen."""
     chance = random.Random(2)
     for number in range(count):
@@ -121,7 +121,7 @@ curve_ways = st.sampled_from([(1,), (-1,), (1, -1)])
 @settings(max_examples=25, deadline=None)
 def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
     chance = np.random.default_rng(seed)
-    curves = [Steps(chance.integers(0, 6, 200), 4, each) for each in ways]
+    curves = [Steps(chance.integers(0, 6, 200), 4, each, chance.integers(5)) for each in ways]
     author = chance.normal(-2, 1, 200)
     labels = (chance.random(200) < expit(author + strength * (curves[0].places > 2))).astype(float)
     estimated = estimate_curves(curves, author, labels, min(PENALTIES))
@@ -132,12 +132,41 @@ def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
         rises = np.diff(amounts.steps)
         assert curve.ways != (1,) or (rises >= 0).all()
         assert curve.ways != (-1,) or (rises <= 0).all()
+        assert amounts.steps[curve.common] == 0
     moved = estimated.added(curves) - estimated.baseline
     assert (moved >= -taken - 1e-9).all()
     assert (moved <= added + 1e-9).all()
 
 
 def test_without_a_second_campaign_nothing_is_left_out():
-    curves = [Steps(np.array([0, 0, 1, 1]), 1, (1,))]
+    curves = [Steps(np.array([0, 0, 1, 1]), 1, (1,), 0)]
     labels = np.array([0.0, 0, 1, 1])
     assert held_out_logits(curves, np.zeros(4), labels, np.array([0, 1, 2, 2]), 30) is None
+
+
+def labelled_steps(chance):
+    """The step of each of 2,000 payments on one curve, and labels: bots are mostly on the last step."""
+    labels = (chance.random(2000) < 0.1).astype(float)
+    places = np.where(
+        labels > 0, chance.choice((1, 3), 2000, p=(0.2, 0.8)), chance.integers(0, 3, 2000)
+    )
+    return places, labels
+
+
+def test_inputs_that_say_the_same_share_what_they_add():
+    places, labels = labelled_steps(np.random.default_rng(1))
+    curves = [Steps(places, 3, (1,), 1)] * 2
+    one, other = estimate_curves(curves, np.full(2000, -2.0), labels, max(PENALTIES)).amounts
+    assert one.steps[-1] > 0.1
+    assert one.steps == pytest.approx(other.steps, abs=0.02)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_curve_that_adds_to_bots_takes_nothing_from_the_step_that_most_people_are_on(way):
+    places, labels = labelled_steps(np.random.default_rng(2))
+    ordered = places if way > 0 else 3 - places
+    curve = Steps(ordered, 3, (way,), 1 if way > 0 else 2)
+    (found,) = estimate_curves([curve], np.full(2000, -2.0), labels, min(PENALTIES)).amounts
+    assert found.steps[curve.common] == 0
+    assert found.steps.max() > 1
+    assert found.steps[::-1][0 if way > 0 else -1] == found.steps.max()

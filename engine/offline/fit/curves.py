@@ -19,6 +19,8 @@ from scipy.special import expit  # type: ignore[import-untyped]
 from sklearn.metrics import log_loss  # type: ignore[import-untyped]
 from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
 
+from tollkeeper.grammar.checker.curves import MAX_CURVES
+
 Floats: TypeAlias = NDArray[np.float64]
 StepPlaces: TypeAlias = NDArray[np.int64]
 
@@ -39,13 +41,15 @@ class Steps(NamedTuple):
     value, and `bounds + 1` where the value is missing.
 
     `ways` are the directions in which the curve may go from step to step: 1 up, -1 down. `common` is
-    the step that most people with a value are on; it adds nothing.
+    the step that most people with a value are on; it adds nothing. An `authored` curve is in the file
+    already.
     """
 
     places: StepPlaces
     bounds: int
     ways: tuple[int, ...]
     common: int
+    authored: bool
 
     def rows(self, chosen: slice | StepPlaces) -> Steps:
         """The same curve for some of the payments."""
@@ -57,6 +61,10 @@ class Amounts(NamedTuple):
 
     steps: Floats
     missing: float
+
+    def range(self) -> float:
+        """The largest amount less the smallest."""
+        return float(np.ptp(np.append(self.steps, self.missing)))
 
 
 class _Design(NamedTuple):
@@ -110,7 +118,8 @@ def estimate_curves(
 ) -> EstimatedCurves:
     """Estimate what each curve adds to `author`, the author's log-odds of each payment.
 
-    Together the curves stay within `MOST_TAKEN` and `MOST_ADDED`: the penalty grows until they do.
+    Together the curves stay within `MOST_TAKEN` and `MOST_ADDED`: the penalty grows until they do. No
+    more than `MAX_CURVES` add anything: new curves of the smallest ranges are left out.
     """
     design = _design(curves)
     up = down = penalty
@@ -120,10 +129,22 @@ def estimate_curves(
         amounts = _amounts(curves, design.amounts @ found[1:])
         taken, added = reach(amounts)
         if taken <= MOST_TAKEN and added <= MOST_ADDED:
-            return EstimatedCurves(float(found[0]), amounts)
+            return EstimatedCurves(float(found[0]), _widest(curves, amounts))
         up *= _PENALTY_GROWTH if added > MOST_ADDED else 1
         down *= _PENALTY_GROWTH if taken > MOST_TAKEN else 1
         start = found
+
+
+def _widest(curves: Sequence[Steps], amounts: Sequence[Amounts]) -> tuple[Amounts, ...]:
+    """The amounts, with nothing for the new curves of the smallest ranges beyond `MAX_CURVES`."""
+    order = sorted(
+        range(len(curves)), key=lambda place: (not curves[place].authored, -amounts[place].range())
+    )
+    kept = {*order[:MAX_CURVES]}
+    return tuple(
+        each if place in kept else Amounts(np.zeros_like(each.steps), 0.0)
+        for place, each in enumerate(amounts)
+    )
 
 
 def held_out_logits(

@@ -48,7 +48,7 @@ def cut(
     people = places[rows[(labels == 0) & ~np.isnan(learned)]]
     common = int(np.bincount(people, minlength=len(bounds) + 1).argmax())
     places[np.isnan(values)] = len(bounds) + 1
-    return CutInput(read, bounds, Steps(places, len(bounds), ways, common))
+    return CutInput(read, bounds, Steps(places, len(bounds), ways, common, read.curve is not None))
 
 
 def braces(cut: CutInput, amounts: Amounts) -> str:

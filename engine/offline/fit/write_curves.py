@@ -9,7 +9,6 @@ import numpy as np
 
 from tollkeeper.engine.offline.fit.curves import Amounts
 from tollkeeper.engine.offline.fit.steps import CutInput, braces
-from tollkeeper.grammar.checker.curves import MAX_CURVES
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.syntax import Baseline, Curve, Signal, Span
@@ -31,8 +30,8 @@ class WrittenCurves:
 
 
 def write_curves(text: str, found: Sequence[tuple[CutInput, Amounts]]) -> WrittenCurves:
-    """The text with these curves. New curves that add nothing are left out, and beyond `MAX_CURVES`
-    those of the smallest range. A formatted text stays formatted.
+    """The text with these curves, but for new curves that add nothing. A formatted text stays
+    formatted.
     """
     is_formatted = format_file(text) == text
     file = parse(text).file
@@ -40,9 +39,9 @@ def write_curves(text: str, found: Sequence[tuple[CutInput, Amounts]]) -> Writte
     signals = {item.name.text: item for item in file.items if isinstance(item, Signal)}
     written = [each for each in found if each[0].input.curve is not None]
     added = sorted(
-        (each for each in found if each[0].input.curve is None and _range(each[1])),
-        key=lambda each: -_range(each[1]),
-    )[: MAX_CURVES - len(written)]
+        (each for each in found if each[0].input.curve is None and each[1].range()),
+        key=lambda each: -each[1].range(),
+    )
     places: list[tuple[Span, str]] = []
     for cut, amounts in written:
         curve = signals[cut.input.name].adds
@@ -68,8 +67,3 @@ def _signal(cut: CutInput, amounts: Amounts) -> str:
 def _fitted(signal: str, amounts: Amounts) -> FittedCurve:
     adds = np.append(amounts.steps, amounts.missing)
     return FittedCurve(signal, float(adds.min()), float(adds.max()))
-
-
-def _range(amounts: Amounts) -> float:
-    adds = np.append(amounts.steps, amounts.missing)
-    return float(adds.max() - adds.min())

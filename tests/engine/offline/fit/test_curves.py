@@ -26,6 +26,7 @@ from tollkeeper.engine.offline.fit.examples import examples_in_file
 from tollkeeper.engine.offline.fit.fitting import FitError, fit_curves
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.checker.curves import MAX_CURVES
 from tollkeeper.grammar.formatter import format_file
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
@@ -121,7 +122,9 @@ curve_ways = st.sampled_from([(1,), (-1,), (1, -1)])
 @settings(max_examples=25, deadline=None)
 def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
     chance = np.random.default_rng(seed)
-    curves = [Steps(chance.integers(0, 6, 200), 4, each, chance.integers(5)) for each in ways]
+    curves = [
+        Steps(chance.integers(0, 6, 200), 4, each, chance.integers(5), False) for each in ways
+    ]
     author = chance.normal(-2, 1, 200)
     labels = (chance.random(200) < expit(author + strength * (curves[0].places > 2))).astype(float)
     estimated = estimate_curves(curves, author, labels, min(PENALTIES))
@@ -139,7 +142,7 @@ def test_curves_always_keep_to_their_ways_and_their_reach(ways, seed, strength):
 
 
 def test_without_a_second_campaign_nothing_is_left_out():
-    curves = [Steps(np.array([0, 0, 1, 1]), 1, (1,), 0)]
+    curves = [Steps(np.array([0, 0, 1, 1]), 1, (1,), 0, False)]
     labels = np.array([0.0, 0, 1, 1])
     assert held_out_logits(curves, np.zeros(4), labels, np.array([0, 1, 2, 2]), 30) is None
 
@@ -155,7 +158,7 @@ def labelled_steps(chance):
 
 def test_inputs_that_say_the_same_share_what_they_add():
     places, labels = labelled_steps(np.random.default_rng(1))
-    curves = [Steps(places, 3, (1,), 1)] * 2
+    curves = [Steps(places, 3, (1,), 1, False)] * 2
     one, other = estimate_curves(curves, np.full(2000, -2.0), labels, max(PENALTIES)).amounts
     assert one.steps[-1] > 0.1
     assert one.steps == pytest.approx(other.steps, abs=0.02)
@@ -165,8 +168,22 @@ def test_inputs_that_say_the_same_share_what_they_add():
 def test_a_curve_that_adds_to_bots_takes_nothing_from_the_step_that_most_people_are_on(way):
     places, labels = labelled_steps(np.random.default_rng(2))
     ordered = places if way > 0 else 3 - places
-    curve = Steps(ordered, 3, (way,), 1 if way > 0 else 2)
+    curve = Steps(ordered, 3, (way,), 1 if way > 0 else 2, False)
     (found,) = estimate_curves([curve], np.full(2000, -2.0), labels, min(PENALTIES)).amounts
     assert found.steps[curve.common] == 0
     assert found.steps.max() > 1
     assert found.steps[::-1][0 if way > 0 else -1] == found.steps.max()
+
+
+def test_no_more_curves_add_anything_than_a_file_may_have_and_the_authors_stay():
+    several = MAX_CURVES + 5
+    numbers = np.arange(2000)
+    labels = (numbers < 10 * several).astype(float)
+    curves = [
+        Steps(np.where((labels > 0) & (numbers % several == each), 3, 1), 3, (1,), 1, False)
+        for each in range(several)
+    ]
+    curves[-1] = curves[-1]._replace(authored=True)
+    amounts = estimate_curves(curves, np.full(2000, -2.0), labels, min(PENALTIES) / 8).amounts
+    assert sum(each.range() > 0 for each in amounts) == MAX_CURVES
+    assert amounts[-1].range() > 0

@@ -24,14 +24,15 @@ from tempfile import TemporaryDirectory
 import uvloop
 from litestar.types import ASGIApp
 
-from tollkeeper.api.http.app import plain_payments, public_app, service_of
+from tollkeeper.api.http.app import payment_links, plain_payments, public_app, service_of
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
-from tollkeeper.api.http.plain import AnswerPlain, PlainPayments, answering
+from tollkeeper.api.http.plain import AnswerPlain, answering
 from tollkeeper.api.http.serve import COLLECT_AT, Server, configuration
 from tollkeeper.api.http.shards import Shards
+from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.bench.postgres import own_database
 from tollkeeper.bench.tables import show
 from tollkeeper.bench.ways import SETTINGS, Way, furnish, requests_of
@@ -62,9 +63,9 @@ class Asked:
 
 
 @asynccontextmanager
-async def listening_at(app: ASGIApp, payments: PlainPayments | None) -> AsyncIterator[str]:
+async def listening_at(app: ASGIApp, links: PaymentLinks | None) -> AsyncIterator[str]:
     """Serve in this loop; yields the address."""
-    config = configuration(app, SETTINGS, payments)
+    config = configuration(app, SETTINGS, links=links)
     config.lifespan = "off"
     server = Server(config)
     with socket.create_server(("127.0.0.1", 0)) as bound:
@@ -107,7 +108,7 @@ async def measure(server: str, payments: int, rounds: int) -> dict[tuple[str, st
                 owner.decides = True
                 owning, forwarding = Shards([owner]), Shards([other])
                 asked[place, kind] = Asked(way_of(owning.public, owning.plain, kind), key)
-                between = plain_payments(owning.plain_from_nodes) if kind == PLAIN else None
+                between = payment_links(owning.taking, SETTINGS) if kind == PLAIN else None
                 to = await stack.enter_async_context(listening_at(owning.from_nodes, between))
                 way = way_of(forwarding.public, forwarding.plain, kind)
                 asked[FORWARDED, kind] = Asked(way, key, other, to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NoReturn
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ from tollkeeper.api.http.plain import AnswerPlain, PlainPayments
 from tollkeeper.api.http.request import Service
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.taken_payments import AnswerTaken, PaymentLinks
 from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.runtime import Engine
@@ -78,6 +80,11 @@ def public_app(service: Service) -> ASGIApp:
 def plain_payments(answer: AnswerPlain) -> PlainPayments:
     """Return what has plain requests of the public interface answered without ASGI."""
     return PlainPayments(_find_route(ROUTES), answer)
+
+
+def payment_links(answer_of: Callable[[bytes], AnswerTaken], settings: Settings) -> PaymentLinks:
+    """Return what takes connections over on which other nodes send payments."""
+    return PaymentLinks(_find_route(ROUTES), answer_of, settings.idle_seconds)
 
 
 def _public_routes(service: Service) -> tuple[HTTPRouteHandler, ...]:

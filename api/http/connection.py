@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
+from tollkeeper.api.http.frames import UPGRADE
 from tollkeeper.api.http.plain import (
     CLOSE,
     PlainHead,
@@ -30,6 +31,7 @@ from tollkeeper.api.http.plain import (
     whole_answer,
 )
 from tollkeeper.api.http.request import REQUEST_ID, has_state, request_id, state_of
+from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.engine.intake.violations import Violation
 
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
@@ -224,10 +226,12 @@ class Connection(HttpToolsProtocol):
         head_bytes: int,
         body_seconds: float,
         payments: PlainPayments | None = None,
+        links: PaymentLinks | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._heads = heads
         self._payments = payments
+        self._links = links
         # A request that is plain as far as it has arrived, and its body so far.
         self._plain: PlainHead | None = None
         self._body = b""
@@ -273,7 +277,7 @@ class Connection(HttpToolsProtocol):
             and not self._heads.give_up_oldest(self)
         ):
             self.app = self._answer_reserved
-            self._payments = None
+            self._payments = self._links = None
 
     async def _answer_reserved(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self.config.loaded_app if scope.get("raw_path") in RESERVED else answer_crowd
@@ -364,8 +368,9 @@ class Connection(HttpToolsProtocol):
                 self._close()
 
     def _feed(self, data: bytes) -> None:
-        """Pass data to the parser. A request to upgrade is answered like any other: the parser, which
-        takes it to have no body, gets its head again without the upgrade.
+        """Pass data to the parser. A request to upgrade that another node makes for its payments gives
+        them the connection. Any other is answered like one without: the parser, which takes it to
+        have no body, gets its head again without the upgrade.
         """
         try:
             self.parser.feed_data(data)
@@ -374,8 +379,18 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrading:
             if self._upgrade is not None:
                 head, self._upgrade = self._upgrade, None
+                if self._links is not None and UPGRADE in self.headers:
+                    # Once this class has done with what was received.
+                    self.loop.call_soon(self._give_away, self._links)
+                    return
                 self.parser = httptools.HttpRequestParser(self)
                 self._feed(head + data[upgrading.args[0] :])
+
+    def _give_away(self, links: PaymentLinks) -> None:
+        if not self.transport.is_closing():
+            self._end_deadline()
+            self.connections.discard(self)
+            links.take(self.headers, self.transport, self.server_state)
 
     def _start_whole(self) -> None:
         assert self._whole is not None

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -23,8 +23,11 @@ from typing import Any
 from litestar.types import HTTPScope, Receive, Send
 
 from tollkeeper.api.http.errors import Problem, unavailable
+from tollkeeper.api.http.frames import NOT_DONE
 from tollkeeper.api.http.node_connection import SHARD, Broken, NodeConnection, connect_to_node
 from tollkeeper.api.http.operation import operation_of
+from tollkeeper.api.http.payment_link import PaymentLink, open_link
+from tollkeeper.api.http.plain import HeaderLines, PlainRequest, sending
 from tollkeeper.api.http.routes import ROUTES
 
 NOT_OWNER = b"toll-not-owner"
@@ -113,18 +116,11 @@ class Hold:
 
     size: int = 0
 
-    @contextmanager
-    def whole(self, body: bytes) -> Iterator[HeldBody]:
-        """Hold the body of a plain request, which is answered even if its client disconnects. Raises
-        as `body`.
-        """
-        self.size += len(body)
-        try:
-            if self.size > HELD_TOGETHER:
-                raise _too_much()
-            yield HeldBody(body, _nothing_more, is_whole=True)
-        finally:
-            self.size -= len(body)
+    def add(self, size: int) -> None:
+        """Hold so many bytes more, until `size` is lowered again. Raises as `body`."""
+        if self.size + size > HELD_TOGETHER:
+            raise _too_much()
+        self.size += size
 
     @asynccontextmanager
     async def body(self, receive: Receive) -> AsyncIterator[HeldBody | None]:
@@ -171,9 +167,25 @@ class Outgoing:
             return False
         if self.method in _SAFE:
             return True
-        has_key = any(name == b"idempotency-key" for name, _ in self.headers)
         path, _, _ = self.target.decode("latin-1").partition("?")
-        return has_key and (self.method, path) in _REPEATABLE
+        return _may_repeat(self.method, path, self.headers)
+
+
+def _may_repeat(method: str, path: str, headers: HeaderLines) -> bool:
+    has_key = any(name == b"idempotency-key" for name, _ in headers)
+    return has_key and (method, path) in _REPEATABLE
+
+
+def payment_may_repeat(request: PlainRequest) -> bool:
+    """Whether a plain request may be executed twice without further effect."""
+    head = request.plain.head
+    return _may_repeat(head.method, head.path, request.plain.sent)
+
+
+def _plain_outgoing(request: PlainRequest) -> Outgoing:
+    head = request.plain.head
+    body = HeldBody(request.whole, _nothing_more, is_whole=True)
+    return Outgoing(head.method, head.path.encode(), request.plain.sent, request.peer, body)
 
 
 def outgoing(scope: HTTPScope, body: HeldBody) -> Outgoing:
@@ -201,6 +213,40 @@ class Forwarder:
         self._idle_s = idle_s / 2
         self._nodes: defaultdict[str, KnownNode] = defaultdict(KnownNode)
 
+    async def forward_payment(self, address: str, request: PlainRequest) -> Forwarded:
+        """Forward a plain request to the node at `address`, on the connection that all of them
+        share. Raises as `forward`, by which it goes to a node that takes no payments so.
+        """
+        node = self._nodes[address]
+        link = node.link
+        if link is None or not link.is_usable(self._idle_s):
+            try:
+                link = await self._open_link(address, node)
+            except OSError:
+                return Forwarded.NOT_DONE
+            if link is None:
+                return await self.forward(address, _plain_outgoing(request), sending(request))
+        if node.is_former:
+            return Forwarded.NOT_DONE
+        try:
+            status, rest = await link.ask(request)
+        except Broken:
+            return Forwarded.UNKNOWN
+        if status == NOT_DONE:
+            return Forwarded.NOT_DONE
+        request.send_on(status, rest)
+        return Forwarded.ANSWERED
+
+    async def _open_link(self, address: str, node: KnownNode) -> PaymentLink | None:
+        """Return a link that all who wait for one share. Raises `OSError`."""
+        if node.takes_no_link:
+            return None
+        if node.opening is None:
+            opening = open_link(address, self._context, self._shard)
+            node.opening = asyncio.create_task(opening)
+            node.opening.add_done_callback(node.note_link)
+        return await asyncio.shield(node.opening)
+
     async def forward(self, address: str, request: Outgoing, send: Send) -> Forwarded:
         """Forward a request to the node at `address`. Raises `Broken` if an answer is cut off after
         it began.
@@ -210,7 +256,7 @@ class Forwarder:
             connection = node.take_idle(self._idle_s)
             if connection is None:
                 # As a task: its time limit needs one, and a plain request has none.
-                connecting = connect_to_node(address, self._context)
+                connecting = connect_to_node(NodeConnection, address, self._context)
                 connection = await asyncio.create_task(connecting)
         except OSError:
             return Forwarded.NOT_DONE
@@ -239,23 +285,44 @@ class Forwarder:
                 connection.abort()
             for connection in node.asked:
                 asyncio.get_running_loop().call_later(GRACE_S, connection.abort)
+            if node.link is not None:
+                asyncio.get_running_loop().call_later(GRACE_S, node.link.close)
 
     def close(self) -> None:
         """Close all connections."""
         for node in self._nodes.values():
             for connection in (*node.idle, *node.asked):
                 connection.abort()
+            if node.link is not None:
+                node.link.close()
 
 
 @dataclass(slots=True)
 class KnownNode:
-    """The connections to a node: the idle ones, the last used at the end, and those with a request.
-    `is_former` is true once it no longer owns the journal.
+    """The connections to a node: the idle ones, the last used at the end, those with a request, and
+    the `link` for payments, which the node may not take. `is_former` is true once it no longer owns
+    the journal.
     """
 
     idle: list[NodeConnection] = field(default_factory=list)
     asked: set[NodeConnection] = field(default_factory=set)
+    link: PaymentLink | None = None
+    opening: asyncio.Task[PaymentLink | None] | None = None
+    takes_no_link: bool = False
     is_former: bool = False
+
+    def note_link(self, opening: asyncio.Task[PaymentLink | None]) -> None:
+        """Note what came of opening a link."""
+        self.opening = None
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        if self.link is not None:
+            # It was idle for too long.
+            self.link.close()
+        self.link = opening.result()
+        self.takes_no_link = self.link is None
+        if self.link is not None and self.is_former:
+            self.link.close()
 
     def take_idle(self, idle_s: float) -> NodeConnection | None:
         """Return the idle connection that was used last; None if it was used too long ago."""

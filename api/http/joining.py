@@ -91,7 +91,7 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
         return
     try:
         proof = _proof(open_folder_key(key_folder_of(source)), shard)
-        connection = await connect_to_node(standing.address, tls)
+        connection = await connect_to_node(NodeConnection, standing.address, tls)
         try:
             known = [await _take(connection, name, arriving[name], shard, proof) for name in names]
         finally:

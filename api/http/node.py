@@ -7,8 +7,9 @@ requests to the owner, and takes over if the owner ends or is silent for too lon
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 
 from litestar.enums import ScopeType
@@ -17,20 +18,19 @@ from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer, unavailable
 from tollkeeper.api.http.forward import (
-    CLIENT,
     NOT_OWNER,
     Forwarded,
     Forwarder,
     Hold,
-    Outgoing,
-    client_address,
     of_its_client,
     outgoing,
+    payment_may_repeat,
 )
 from tollkeeper.api.http.joining import KEPT_FILES, give_kept
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.plain import AnswerPlain, PlainRequest, sending
+from tollkeeper.api.http.plain import AnswerStepped, PlainRequest, sending
 from tollkeeper.api.http.prove_ownership import prove_ownership
+from tollkeeper.api.http.taken_payments import TakenPayment
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.runtime import Engine
 
@@ -49,14 +49,14 @@ class SharingNode:
         self._forwarder = forwarder
         self.engine: Engine | None = None
         self.app: ASGIApp | None = None
-        self._answer_plain: AnswerPlain | None = None
+        self._answer_plain: AnswerStepped | None = None
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._owner = ""
         self._owner_address = ""
         self._held = Hold()
 
-    def serve(self, engine: Engine, app: ASGIApp, answer_plain: AnswerPlain) -> None:
+    def serve(self, engine: Engine, app: ASGIApp, answer_plain: AnswerStepped) -> None:
         """Use this engine, its application, and what answers plain requests from now on."""
         if self.engine is not None:
             # Keep the former engine's address of the owner until this one learns a newer one.
@@ -93,15 +93,13 @@ class SharingNode:
             return
         await self._counted(self._answer_plain(request))
 
-    async def plain_from_nodes(self, request: PlainRequest) -> None:
-        """Answer a plain request that another node forwarded."""
+    async def taken(self, payment: TakenPayment) -> None:
+        """Answer a payment that another node sent."""
         assert self._answer_plain is not None
         if self.decides:
-            told = request.plain.head.headers.get(CLIENT, b"")
-            request.peer = client_address(told) or request.peer
-            await self._counted(self._answer_plain(request))
+            await self._counted(self._answer_plain(payment))
         else:
-            await answer(sending(request), _not_owner())
+            payment.refuse()
 
     def learn(self, owner: str, address: str | None) -> None:
         """Record who owns the journal, and that node's address; None if it is this node or nobody."""
@@ -145,36 +143,48 @@ class SharingNode:
     async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
             async with self._held.body(receive) as body:
-                if body is not None and not await self._forward(outgoing(scope, body), send):
+                if body is None:
+                    return
+                going = outgoing(scope, body)
+                forward = partial(self._forwarder.forward, request=going, send=send)
+                if not await self._forward(forward, going.may_repeat, is_whole=body.is_whole):
                     assert self.app is not None
                     await self._counted(self.app(scope, body.receive, send))
         except Problem as problem:
             await answer(send, problem)
 
     async def _pass_plain_on(self, request: PlainRequest) -> bool:
-        head, send = request.plain.head, sending(request)
-        target, sent = head.path.encode(), request.plain.sent
+        size = len(request.whole)
         try:
-            with self._held.whole(request.whole) as body:
-                going = Outgoing(head.method, target, sent, request.peer, body)
-                return await self._forward(going, send)
+            self._held.add(size)
+            try:
+                forward = partial(self._forwarder.forward_payment, request=request)
+                return await self._forward(forward, partial(payment_may_repeat, request))
+            finally:
+                self._held.size -= size
         except Problem as problem:
-            await answer(send, problem)
+            await answer(sending(request), problem)
             return True
 
-    async def _forward(self, request: Outgoing, send: Send) -> bool:
+    async def _forward(
+        self,
+        forward: Callable[[str], Awaitable[Forwarded]],
+        may_repeat: Callable[[], bool],
+        *,
+        is_whole: bool = True,
+    ) -> bool:
         """Have the owner answer; return False if that is this node by now. Raises `Problem`."""
-        deadline, is_whole = monotonic() + _PATIENCE_S, request.body.is_whole
+        deadline = monotonic() + _PATIENCE_S
         while not self.decides:
             assert self.engine is not None
             address = self.engine.forwards_to
             outcome = Forwarded.NOT_DONE
             if address is not None:
-                outcome = await self._forwarder.forward(address, request, send)
+                outcome = await forward(address)
             if outcome is Forwarded.ANSWERED:
                 self._figures.forwarded += 1
                 return True
-            if outcome is Forwarded.UNKNOWN and not request.may_repeat():
+            if outcome is Forwarded.UNKNOWN and not may_repeat():
                 raise _unknown()
             if monotonic() > deadline or not (address is None or is_whole):
                 raise unavailable("no node owns the journal at the moment")

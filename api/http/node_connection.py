@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from typing import cast
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -20,6 +20,8 @@ CONNECT_S = 1.0
 """The time limit for connecting to another node."""
 _MOST_HELD = 1 << 18
 """The most bytes of an answer that are buffered before the other node has to wait."""
+
+Made = TypeVar("Made", bound=asyncio.Protocol)
 
 
 class Broken(ConnectionError):  # noqa: N818 - named for what happened
@@ -158,11 +160,13 @@ class NodeConnection(asyncio.Protocol):
         self.is_whole = True
 
 
-async def connect_to_node(address: str, context: ssl.SSLContext | None) -> NodeConnection:
-    """Connect to the node at an `http` or `https` address. Raises `OSError`."""
+async def connect_to_node(
+    make: Callable[[], Made], address: str, context: ssl.SSLContext | None
+) -> Made:
+    """Connect to the node at an `http` or `https` address, with a protocol. Raises `OSError`."""
     loop, node = asyncio.get_running_loop(), urlsplit(address)
     tls = context or ssl.create_default_context() if node.scheme == "https" else None
     host, port = node.hostname or "", node.port or 0
     async with asyncio.timeout(CONNECT_S):
-        _, connection = await loop.create_connection(NodeConnection, host, port, ssl=tls)
+        _, connection = await loop.create_connection(make, host, port, ssl=tls)
     return connection

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from time import monotonic, perf_counter
@@ -42,7 +43,9 @@ from tollkeeper.api.http.request import (
 from tollkeeper.engine.journal.contract import JournalError
 
 HeaderLines: TypeAlias = Sequence[tuple[bytes, bytes]]
-AnswerPlain: TypeAlias = Callable[["PlainRequest"], Coroutine[Any, Any, None]]
+Answering: TypeAlias = Coroutine[Any, Any, None]
+AnswerStepped: TypeAlias = Callable[["SteppedRequest"], Answering]
+AnswerPlain: TypeAlias = Callable[["PlainRequest"], Answering]
 
 _CREATE: Final = b"/v1/payments"
 _update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
@@ -103,27 +106,37 @@ class PlainPayments:
 
     def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
         """Return the head of a request if it may be plain, else None."""
-        ids: tuple[str, ...] = ()
-        if method == b"POST" and target == _CREATE:
-            handler = create_payment
-        elif method == b"PATCH" and (named := _update(target)):
-            handler, ids = update_payment, (named[1].decode("ascii"),)
-        else:
+        plain = plain_head(self._route_of, method, target, sent)
+        if plain is None:
             return None
-        path, (described,) = target.decode("ascii"), map(described_path, handler.paths)
-        route = self._route_of(path)
-        if route is None or route.path != described:
+        headers = plain.head.headers
+        length = headers.get(_LENGTH)
+        if length is None or int(length) > _MOST or not _NOT_PLAIN.isdisjoint(headers):
             return None
-        head = head_of(method.decode("ascii"), path, b"", "1.1", described, sent)
-        length = head.headers.get(_LENGTH)
-        if length is None or int(length) > _MOST or not _NOT_PLAIN.isdisjoint(head.headers):
-            return None
-        try:
-            check_head(head)
-        except Problem:
-            return None
-        lasting = tuple(each for each in sent if each[0] != _LENGTH)
-        return PlainHead(handler, ids, head, lasting)
+        return plain
+
+
+def plain_head(find: Find, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
+    """Return the head of a request to create or update a payment, None for any other; `find` finds
+    routes of paths.
+    """
+    ids: tuple[str, ...] = ()
+    if method == b"POST" and target == _CREATE:
+        handler = create_payment
+    elif method == b"PATCH" and (named := _update(target)):
+        handler, ids = update_payment, (named[1].decode("ascii"),)
+    else:
+        return None
+    path, (described,) = target.decode("ascii"), map(described_path, handler.paths)
+    route = find(path)
+    if route is None or route.path != described:
+        return None
+    head = head_of(method.decode("ascii"), path, b"", "1.1", described, sent)
+    try:
+        check_head(head)
+    except Problem:
+        return None
+    return PlainHead(handler, ids, head, tuple(each for each in sent if each[0] != _LENGTH))
 
 
 def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
@@ -145,11 +158,11 @@ def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
     )
 
 
-def answering(service: Service) -> AnswerPlain:
+def answering(service: Service) -> AnswerStepped:
     """Return what answers plain requests by one service."""
     log, prove = request_log(), service.engine.journal.prove
 
-    async def answer(request: PlainRequest) -> None:
+    async def answer(request: SteppedRequest) -> None:
         started, begun = perf_counter(), monotonic()
         handler, ids, head, *_ = request.plain
         known = request.known = begin_request(service, head)
@@ -176,50 +189,39 @@ def _answer_of(problem: Problem) -> tuple[int, HeaderLines, bytes]:
     return problem.status, problem.headers, error_body(problem.violations)
 
 
-class PlainRequest(Exchange):
-    """A complete request, and its answer; `peer` is the client's address.
+class SteppedRequest(Exchange):
+    """A complete request, and its answer: `whole` is the body, `peer` the client's address.
 
-    The connection uses it in place of uvicorn's request cycle, the server in place of a task. It
-    runs until it has to wait, usually for the journal, and continues in that future's callback.
+    The server has it in place of a task. It runs until it has to wait, usually for the journal, and
+    continues in that future's callback.
     """
 
-    __slots__ = (
-        "_connection", "_payments", "_steps", "_waits_for",
-        "disconnected", "keep_alive", "known", "peer", "plain", "response_complete", "whole",
-    )  # fmt: skip
+    __slots__ = ("_server_state", "_steps", "_waits_for", "known", "peer", "plain", "whole")
 
     known: RequestState
     whole: bytes
-    more_body = False
 
     def __init__(
-        self,
-        payments: PlainPayments,
-        plain: PlainHead,
-        body: bytes,
-        connection: PlainConnection,
+        self, plain: PlainHead, body: bytes, peer: str | None, server_state: ServerState
     ) -> None:
-        self.keep_alive = True
-        self.disconnected = self.response_complete = False
-        self._payments = payments
         self.plain = plain
         self.whole = body
-        self.peer = connection.client[0] if connection.client else None
-        self._connection = connection
+        self.peer = peer
+        self._server_state = server_state
         self._waits_for: asyncio.Future[Any] | None = None
 
-    @property
-    def message_event(self) -> PlainRequest:
-        """The event that uvicorn sets when the client disconnects; nobody waits for it here."""
-        return self
+    @abstractmethod
+    def send(self, status: int, headers: HeaderLines, body: bytes) -> None:
+        """Send the answer."""
 
-    def set(self) -> None:
-        """Ignored; see `message_event`."""
+    @abstractmethod
+    def break_off(self) -> None:
+        """Close the connection, as no answer will follow."""
 
-    def start(self) -> None:
-        """Answer the request."""
-        self._steps = self._payments.answer(self)
-        self._connection.server_state.tasks.add(self)  # type: ignore[arg-type]
+    def run(self, steps: Answering) -> None:
+        """Answer the request by these steps."""
+        self._steps = steps
+        self._server_state.tasks.add(self)  # type: ignore[arg-type]
         self._step()
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - a task's signature
@@ -233,11 +235,11 @@ class PlainRequest(Exchange):
             pass
         except BaseException as error:
             get_logger().error("failed", exc_info=error)
-            self._connection.transport.close()
+            self.break_off()
         else:
             self._await(waits_for)
             return
-        self._connection.server_state.tasks.discard(self)
+        self._server_state.tasks.discard(self)
 
     def _await(self, waits_for: asyncio.Future[Any] | None) -> None:
         """Continue when the awaited future is done; None means one turn of the loop
@@ -251,23 +253,69 @@ class PlainRequest(Exchange):
         self._waits_for = waits_for
         waits_for.add_done_callback(self._step)
 
+
+class PlainRequest(SteppedRequest):
+    """A request on a client's connection, which uses it in place of uvicorn's request cycle."""
+
+    __slots__ = ("_connection", "_payments", "disconnected", "keep_alive", "response_complete")
+
+    more_body = False
+
+    def __init__(
+        self,
+        payments: PlainPayments,
+        plain: PlainHead,
+        body: bytes,
+        connection: PlainConnection,
+    ) -> None:
+        peer = connection.client[0] if connection.client else None
+        super().__init__(plain, body, peer, connection.server_state)
+        self.keep_alive = True
+        self.disconnected = self.response_complete = False
+        self._payments = payments
+        self._connection = connection
+
+    @property
+    def message_event(self) -> PlainRequest:
+        """The event that uvicorn sets when the client disconnects; nobody waits for it here."""
+        return self
+
+    def set(self) -> None:
+        """Ignored; see `message_event`."""
+
+    def start(self) -> None:
+        """Answer the request."""
+        self.run(self._payments.answer(self))
+
     def send(self, status: int, headers: HeaderLines, body: bytes) -> None:
-        """Send the answer."""
-        if self.disconnected:
-            return
         lines = [*self._connection.server_state.default_headers, *headers]
         if CLOSE in lines:
             self.keep_alive = False
         elif not self.keep_alive:
             lines.append(CLOSE)
+        self._write(whole_answer(status, lines, body))
+
+    def send_on(self, status: int, rest: bytes) -> None:
+        """Send an answer of which another node made the `rest`, behind its first line."""
+        if not self.keep_alive:
+            rest = rest.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1)
+        own = (b"%b: %b\r\n" % each for each in self._connection.server_state.default_headers)
+        self._write(b"".join((STATUS_LINE[status], *own, rest)))
+
+    def _write(self, answer: bytes) -> None:
+        if self.disconnected:
+            return
         transport = self._connection.transport
-        transport.write(whole_answer(status, lines, body))
+        transport.write(answer)
         self.response_complete = True
         # Released, so that an idle connection holds no body.
         self.whole = b""
         if not self.keep_alive:
             transport.close()
         self._connection.on_response_complete()
+
+    def break_off(self) -> None:
+        self._connection.transport.close()
 
 
 def sending(request: PlainRequest) -> Send:
@@ -290,10 +338,17 @@ def sending(request: PlainRequest) -> Send:
 
 
 def whole_answer(status: int, headers: HeaderLines, body: bytes) -> bytes:
-    """Return an answer's bytes. Raises `RuntimeError` for a header with a line break."""
+    """Return an answer's bytes. Raises as `lines_and_body`."""
+    return STATUS_LINE[status] + lines_and_body(headers, body)
+
+
+def lines_and_body(headers: HeaderLines, body: bytes) -> bytes:
+    """Return an answer's bytes behind its first line. Raises `RuntimeError` for a header with a
+    line break.
+    """
     lines = b"\r\n".join(map(b": ".join, headers))
     # `count`, since `in` first tries its argument as a number, which takes longer than everything
     # else here.
     if not lines.count(b"\n") == lines.count(b"\r") == len(headers) - 1:
         raise RuntimeError("a header has a line break")
-    return b"%b%b\r\n\r\n%b" % (STATUS_LINE[status], lines, body)
+    return b"%b\r\n\r\n%b" % (lines, body)

@@ -27,6 +27,7 @@ from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
 from tollkeeper.api.http.plain import PlainPayments, answering
 from tollkeeper.api.http.settings import Settings, StartError
+from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.api.http.threads import YieldingThreads
 from tollkeeper.engine.console_address import keep_console_address
 from tollkeeper.engine.instants import HOUR
@@ -319,15 +320,21 @@ class Server(uvicorn.Server):
 
 
 def configuration(
-    app: ASGIApp, settings: Settings, payments: PlainPayments | None = None
+    app: ASGIApp,
+    settings: Settings,
+    payments: PlainPayments | None = None,
+    links: PaymentLinks | None = None,
 ) -> uvicorn.Config:
-    """Return how an application is served; plain requests are answered by `payments` instead."""
+    """Return how an application is served; plain requests are answered by `payments` instead, and
+    connections on which other nodes send payments are taken over by `links`.
+    """
     connection = partial(
         Connection,
         heads=Heads(settings.heads_per_address),
         head_bytes=settings.head_bytes,
         body_seconds=settings.body_seconds,
         payments=payments,
+        links=links,
     )
     return uvicorn.Config(
         app,

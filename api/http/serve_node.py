@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from ssl import SSLContext
 
-from litestar.types import ASGIApp, Receive, Scope, Send
+import uvicorn
+from litestar.types import Receive, Scope, Send
 from structlog import get_logger
 
 from tollkeeper.api.console.application import console_alone, with_console
-from tollkeeper.api.http.app import plain_payments
+from tollkeeper.api.http.app import payment_links, plain_payments
 from tollkeeper.api.http.forward import Forwarder, node_context
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
-from tollkeeper.api.http.plain import PlainPayments
 from tollkeeper.api.http.serve import (
     STOPPING,
     Server,
@@ -78,12 +78,15 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
             await serving.admin(scope, receive, send)
 
         of_clients = with_console(shards.public) if settings.console == "on" else shards.public
-        plain, plain_from_nodes = map(plain_payments, (shards.plain, shards.plain_from_nodes))
+        # Telemetry observes requests from outside the application.
+        is_direct = settings.telemetry is None
+        plain = plain_payments(shards.plain) if is_direct else None
+        links = payment_links(shards.taking, settings) if is_direct else None
         listeners = [
-            (of_clients, plain, public, None),
-            (shards.from_nodes, plain_from_nodes, between, context),
-            (of_admin, None, admin, None),
-            (console_alone(shards.public), None, pages, None),
+            (configuration(of_clients, settings, plain), public, None),
+            (configuration(shards.from_nodes, settings, links=links), between, context),
+            (configuration(of_admin, settings), admin, None),
+            (configuration(console_alone(shards.public), settings), pages, None),
         ]
         _stop_by_signals(serving)
         sharing = [asyncio.create_task(share(each)) for each in shared]
@@ -93,11 +96,9 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
         servers: list[Server] = []
         running: list[asyncio.Task[None]] = []
         if opened.done():
-            for app, payments, bound, tls in listeners:
+            for config, bound, tls in listeners:
                 if bound is not None:
-                    # Telemetry observes requests from outside the application.
-                    by_plain_way = payments if settings.telemetry is None else None
-                    servers.append(_server(app, by_plain_way, settings, tls))
+                    servers.append(_server(config, tls))
                     running.append(asyncio.create_task(servers[-1].serve(sockets=[bound])))
         balancing = asyncio.create_task(_balance(shared))
         left = asyncio.create_task(_all_of([each.left for each in shared]))
@@ -137,10 +138,7 @@ async def shards_there(url: str, wanted: int | None) -> int:
         await asyncio.sleep(AGAIN_S)
 
 
-def _server(
-    app: ASGIApp, payments: PlainPayments | None, settings: Settings, tls: SSLContext | None
-) -> Server:
-    config = configuration(app, settings, payments)
+def _server(config: uvicorn.Config, tls: SSLContext | None) -> Server:
     # The application has several listeners, so it has no start or end of its own.
     config.lifespan = "off"
     config.load()

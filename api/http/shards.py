@@ -20,6 +20,7 @@ from tollkeeper.api.http.forward import Hold
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.node_connection import SHARD
 from tollkeeper.api.http.plain import PlainRequest
+from tollkeeper.api.http.taken_payments import AnswerTaken
 from tollkeeper.engine.registry.keys import shard_named
 
 _BY_BODY = frozenset((b"/v1/sessions", b"/v1/sign-ins"))
@@ -75,9 +76,9 @@ class Shards:
         key = request.plain.head.headers.get(b"authorization", b"")
         return self._of_key(key).plain(request)
 
-    def plain_from_nodes(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
-        """Answer a plain request of another node."""
-        return self._named_by(request.plain.head.headers.get(SHARD, b"")).plain_from_nodes(request)
+    def taking(self, shard: bytes) -> AnswerTaken:
+        """Return what answers payments of the named shard that other nodes send."""
+        return self._named_by(shard).taken
 
     async def _by_body(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:

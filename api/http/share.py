@@ -93,7 +93,8 @@ log = get_logger()
 @dataclass(slots=True)
 class Serving:
     """What all shards of a node share. `address` is where other nodes reach it; `stopping` is set
-    when it is to end, `drained` once no more requests can come.
+    when it is to end, `drained` once no more requests can come. `release` is found out once, since
+    that takes milliseconds.
     """
 
     settings: Settings
@@ -103,6 +104,7 @@ class Serving:
     progress: Progress
     figures: Figures
     admin: ASGIApp | None = None
+    release: str = field(default_factory=partial(version, "tollkeeper"))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -278,7 +280,7 @@ def _learn(shard: SharedShard, journal: PostgresJournal, standing: JournalStandi
 async def _tell(shard: SharedShard, following: Following) -> None:
     """Announce this node, and learn which others there are. Raises `Unavailable`."""
     journal = following.journal
-    name = (journal.node, shard.serving.address, version("tollkeeper"))
+    name = (journal.node, shard.serving.address, shard.serving.release)
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
     shard.serving.figures.standby_awaited = await journal.query(awaits_standby)
     await journal.query(partial(write_heartbeat, heartbeat=heartbeat))

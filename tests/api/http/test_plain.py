@@ -22,7 +22,7 @@ from litestar.types import ASGIApp
 from structlog.testing import capture_logs
 
 from tollkeeper.api.http import payments
-from tollkeeper.api.http.app import plain_payments, public_app, service_of
+from tollkeeper.api.http.app import payment_links, plain_payments, public_app, service_of
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
@@ -30,6 +30,7 @@ from tollkeeper.api.http.plain import AnswerPlain, PlainPayments, answering
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.http.shards import Shards
+from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey, SuspendAccount
 from tollkeeper.engine.publish.verbs import Verb
 from tollkeeper.tests.api.http.service import Service, open_service, payment
@@ -146,15 +147,21 @@ async def _serve(stack: AsyncExitStack, folder: Path, place: str, *, is_plain: b
     if place == OWNER:
         way.port = await listen(shards.public, noted(shards.plain))
         return way
-    between = await listen(shards.from_nodes, plain_payments(shards.plain_from_nodes))
+    links = payment_links(shards.taking, LIMITS) if is_plain else None
+    between = await _listen(stack, shards.from_nodes, links=links)
     other.learn("owner", f"http://127.0.0.1:{between}")
     passing_on = Shards([other])
     way.port = await listen(passing_on.public, noted(passing_on.plain))
     return way
 
 
-async def _listen(stack: AsyncExitStack, app: ASGIApp, payments: PlainPayments | None) -> int:
-    config = configuration(app, LIMITS, payments)
+async def _listen(
+    stack: AsyncExitStack,
+    app: ASGIApp,
+    payments: PlainPayments | None = None,
+    links: PaymentLinks | None = None,
+) -> int:
+    config = configuration(app, LIMITS, payments, links)
     config.lifespan = "off"
     server = Server(config)
     bound = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

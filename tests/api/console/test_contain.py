@@ -303,12 +303,13 @@ async def test_now_tells_of_an_attack_that_is_contained_without_an_alarm(
     attacked: Shop, lasts: str | None
 ) -> None:
     api, blocked = attacked.service.client, "/v1/lists/blocked/entries"
-    text = GUARD.replace(
-        "  otherwise allow", "  condition dear when amount > 100 then deny\n  otherwise allow"
-    )
-    assert (
-        await api.post("/v1/rules/guard/versions?publish=true", content=text)
-    ).status_code == 201
+    more = """  list trusted: string
+  condition friend when device.fingerprint.id in @trusted and amount < 1 then allow
+  condition dear when amount > 100 then deny
+  otherwise allow"""
+    text = GUARD.replace("  otherwise allow", more)
+    stored = await api.post("/v1/rules/guard/versions?publish=true", content=text)
+    assert stored.status_code == 201, stored.text
     for number in range(60):
         card = {
             "network": "visa",
@@ -327,6 +328,9 @@ async def test_now_tells_of_an_attack_that_is_contained_without_an_alarm(
         }
         body = payment(id=f"dear-{number}", method=method, **dear)
         assert (await api.post("/v1/payments", json=body)).status_code == 201
+    # A list by which nobody is refused contains nothing.
+    trusted = {"entries": [{"value": "d-bot-7"}]}
+    assert (await api.put("/v1/lists/trusted/entries", json=trusted)).status_code == 200
     loud = (await attacked.browser.get("/console")).text
     assert 'class="notice alarm"' in loud
     assert ">Contain</a>" in loud

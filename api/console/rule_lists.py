@@ -52,15 +52,16 @@ def blocking_lists(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
 def _asked_to_block(rule: str) -> list[tuple[str, str]]:
     """Return the fields and lists of the conditions that challenge or deny."""
     code, found = _NO_CODE.sub("", rule), list[tuple[str, str]]()
-    lets: dict[str, list[tuple[str, str]]] = {}
+    lets: dict[str, tuple[tuple[str, str], ...]] = {}
     _, *items = _ITEM.split(code)
     for kind, text in zip(items[::2], items[1::2], strict=True):
         name, *names = _NAME.findall(text) or [""]
         asked = _ASKED.findall(_NEGATED.sub("", text))
-        asked += [pair for each in names for pair in lets.get(each, ())]
+        # Each once: lets that name others twice would double what they ask for with each step.
+        asked += [pair for each in dict.fromkeys(names) for pair in lets.get(each, ())]
         action = _ACTION.search(text)
         if kind == "let":
-            lets[name] = asked
+            lets[name] = tuple(dict.fromkeys(asked))
         elif kind == "condition" and action is not None and action[1] != "allow":
             found += asked
     return found

@@ -38,6 +38,19 @@ def test_a_list_blocks_if_a_condition_that_refuses_looks_a_value_up_in_it():
     assert blocking_lists({"gate": RULE}, "ip") == ("networks",)
 
 
+def test_a_let_that_names_another_twice_asks_for_its_lists_once():
+    lets = [
+        f"  let l{n} = l{n - 1} or not l{n - 1} or l{n - 1} == m{n - 1}\n" for n in range(1, 200)
+    ]
+    lets += [f"  let m{n} = l{n} and m{n - 1}\n" for n in range(1, 200)]
+    rule = f"""rule gate
+  let l0 = user.id in @blocked
+{"".join(lets)}
+  condition known when l199 or m199 then deny
+"""
+    assert blocking_lists({"gate": rule}, "user") == ("blocked",)
+
+
 def test_a_rule_with_a_word_of_any_length_is_read_once():
     text = f"{RULE}# {'a' * 250_000}"
     assert kind_of_list({"gate": text}, "blocked") == "user"

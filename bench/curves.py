@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -141,6 +141,13 @@ def show_families(several: Sequence[LeftOutFamily]) -> None:
     )
 
 
+def show_accounts(accounts: Sequence[Sequence[LeftOutFamily]]) -> None:
+    """Print what families that were left out gain, or lose, on average over the accounts."""
+    gains = [mean(each.after - each.before for each in families) for families in accounts]
+    error = stdev(gains) / len(gains) ** 0.5
+    print(f"Mean over the accounts: {mean(gains):+.3f} ± {error:.3f} (standard error)\n")
+
+
 async def show_cost(fitted: Sequence[FittedScorecard]) -> None:
     """Print the cost of a score: with the shipped scorecard, with each seed's curves, and with as many
     curves of as many steps as a file may have.
@@ -222,6 +229,9 @@ def main() -> None:
         [pair for _, pair in left_out],
     )
     show_families([family for each in found.values() for family in each.families])
+    accounts = [each.families for each in found.values() if each.families]
+    if len(accounts) > 1:
+        show_accounts(accounts)
     if refused:
         print(f"Without a bot to judge by: {', '.join(map(str, refused))}\n")
     asyncio.run(show_cost([*fitted.values()]))

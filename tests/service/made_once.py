@@ -26,3 +26,4 @@ shipped_scorecard()
 # What is there is never looked at by the collections of those that are forked.
 gc.collect()
 gc.freeze()
+gc.enable()

@@ -26,7 +26,8 @@ from tollkeeper.tests.service.forked_modules import fork_modules
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
 FORKED = get_context("forkserver")
-FORKED.set_forkserver_preload(["__main__", __name__, "tollkeeper.tests.service.made_once"])
+_ROOM = "tollkeeper.tests.service"
+FORKED.set_forkserver_preload(["__main__", f"{_ROOM}.uncollected", __name__, f"{_ROOM}.made_once"])
 
 
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -122,7 +122,7 @@ class MonitorStates:
         for (type_, monitor), keys in self._accounts.get(account, {}).items():
             until = now - cool_downs[type_, monitor]
             for key, known in keys.items():
-                if len(known) == 1 and not known[0].met and known[0].alerted < until:
+                if len(known) == 1 and not known[0].met and known[0].alerted <= until:
                     yield (account, type_, monitor, key), known[0]
 
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tollkeeper.engine.monitors.alerts import Transition
@@ -63,6 +63,7 @@ def test_beyond_the_bound_the_monitor_with_most_keys_forgets_those_that_changed_
 
 
 @given(STEPS, st.integers(0, 100))
+@example([("a", True, True), ("a", False, True)], 10)
 def test_what_says_nothing_is_missed_by_no_later_record(steps, cool_down):
     states, now = MonitorStates(), 10 * len(steps)
     for sequence, (key, met, _) in enumerate(steps, start=1):

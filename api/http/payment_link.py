@@ -58,6 +58,8 @@ class PaymentLink(asyncio.Protocol):
         """Send a payment; return its answer's status and rest, `NOT_DONE` if it was certainly not
         executed. Raises `Broken`.
         """
+        if self._is_closed:
+            return NOT_DONE, b""
         self._used_at = self._loop.time()
         self._number += 1
         answered: asyncio.Future[tuple[int, bytes]] = self._loop.create_future()

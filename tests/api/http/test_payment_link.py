@@ -28,6 +28,7 @@ from tollkeeper.api.http.frames import (
     upgrade_request,
 )
 from tollkeeper.api.http.node_connection import SHARD
+from tollkeeper.api.http.payment_link import open_link
 from tollkeeper.api.http.plain import CLOSE, PlainHead, known_again, plain_head
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
@@ -80,6 +81,7 @@ class Owner:
     readings: list[list[SentFrame]] = field(default_factory=list)
     shards: list[bytes] = field(default_factory=list)
     ended: list[asyncio.Future[None]] = field(default_factory=list)
+    address: tuple[str, int] = ("", 0)
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ended = asyncio.get_running_loop().create_future()
@@ -115,7 +117,8 @@ async def owner(
     """A node that takes payments, and what sends it one."""
     node, forwarder = Owner(answer), Forwarder(None, idle_s, 3)
     async with await asyncio.start_server(node.accept, "127.0.0.1", 0) as server:
-        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        node.address = server.sockets[0].getsockname()
+        address = f"http://127.0.0.1:{node.address[1]}"
 
         async def send(request: Any) -> Forwarded:
             return await forwarder.forward_payment(address, request)
@@ -203,6 +206,16 @@ async def test_a_connection_that_ended_is_followed_by_another() -> None:
         assert await send(asked()) is Forwarded.NOT_DONE
         assert await send(asked()) is Forwarded.ANSWERED
     assert len(node.shards) == 2
+
+
+async def test_nothing_waits_for_an_answer_on_a_connection_that_has_ended() -> None:
+    async with owner(created) as (node, send):
+        assert await send(asked()) is Forwarded.ANSWERED
+        host, port = node.address
+        link = await open_link(f"http://{host}:{port}", None, b"3")
+        assert link is not None
+        link.close()
+        assert await link.ask(asked()) == (NOT_DONE, b"")
 
 
 async def test_a_connection_that_was_idle_for_long_is_not_trusted() -> None:

@@ -46,6 +46,8 @@ class Journal(ABC):
 
     shard = Shard()
     """Which of the database's journals it is."""
+    look_s = requests.LOOK_S
+    """How often its owner looks for requests of commands."""
     _writer: Writer
     _in_flight: InFlight
     _unused_ids: UnusedIds

@@ -13,6 +13,8 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import CommandRequest, Unanswered
 
 LOOK_S = 0.05
+DATABASE_LOOK_S = 0.25
+"""How often an owner looks for requests in a database, where each look is a query over the network."""
 PROBE = 20
 """A command probes at every so many polls whether the folder can be written."""
 

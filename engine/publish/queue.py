@@ -103,7 +103,7 @@ async def answer_requests(engine: Engine) -> None:
                 for request in await engine.journal.requests():
                     if request.id not in doing:
                         doing[request.id] = asyncio.create_task(_answer_request(engine, request))
-            await asyncio.sleep(requests.LOOK_S)
+            await asyncio.sleep(engine.journal.look_s)
             doing = {number: task for number, task in doing.items() if not task.done()}
     finally:
         for task in doing.values():

@@ -51,6 +51,7 @@ from tollkeeper.engine.journal.postgres.schema import (
 )
 from tollkeeper.engine.journal.postgres.shards import layout_of
 from tollkeeper.engine.journal.postgres.store import PostgresStore
+from tollkeeper.engine.journal.requests import DATABASE_LOOK_S
 from tollkeeper.engine.journal.threads import in_thread
 from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
@@ -146,6 +147,8 @@ def read_database(url: str) -> PostgresJournal:
 class PostgresJournal(Journal):
     """A `Journal` in a database, for its owner (`open_database`), a follower (`follow_database`) or a
     reader (`read_database`)."""
+
+    look_s = DATABASE_LOOK_S
 
     def __init__(self, url: str, ownership: Ownership, waiting_limit: int = WAITING_LIMIT) -> None:
         self._url = url

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
@@ -15,10 +15,13 @@ from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.search.blocks import (
     SHIFT,
     SIZE,
+    is_list,
+    members_listed,
     numbers_below,
     numbers_from,
     size_of,
     size_within,
+    unpack,
 )
 from tollkeeper.engine.search.commonest import (
     MOST_LOOKED_AT,
@@ -26,6 +29,7 @@ from tollkeeper.engine.search.commonest import (
     facet_of,
     stored_commonest,
 )
+from tollkeeper.engine.search.outcomes import count_outcomes
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
@@ -165,15 +169,28 @@ def _ranked(
 def _tallies(
     index: AccountIndex, values: Sequence[tuple[Facet, int]], stretch: _Stretch
 ) -> list[Tally]:
-    """Count the stretch's payments of each value, block by block, as each block's sets are read once."""
-    kept = [index.totals_in(facet, value, stretch.whole) for facet, value in values]
+    """Count the stretch's payments of each value, block by block, as each block's sets are read once.
+
+    Small sets are counted by their payments' outcome bytes.
+    """
     tallying = [Tallying(index) for _ in values]
-    for block in stretch.blocks:
-        for (facet, value), totals, counting in zip(values, kept, tallying, strict=True):
-            if block in totals:
-                counting.add_counts(totals[block].counts)
-            elif members := stretch.of(block, index.members(facet, value, block)):
-                counting.add(block, members)
+    counted: defaultdict[int, list[tuple[Tallying, bytes]]] = defaultdict(list)
+    for (facet, value), counting in zip(values, tallying, strict=True):
+        kept = index.totals_in(facet, value, stretch.whole)
+        for total in kept.values():
+            counting.add_counts(total.counts)
+        left = [block for block in stretch.blocks if block not in kept]
+        for block, stored in index.stored_in(facet, value, left).items():
+            counted[block].append((counting, stored))
+    for block, sets in counted.items():
+        low, high = stretch.within(block)
+        outcomes = index.outcomes_of(block)
+        for counting, stored in sets:
+            if is_list(stored):
+                own = map(outcomes.__getitem__, members_listed(stored, low, high))
+                counting.add_counts(count_outcomes(bytes(own)))
+            else:
+                counting.add(block, stretch.of(block, unpack(stored)))
     return [counting.tally() for counting in tallying]
 
 

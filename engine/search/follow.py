@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.journal.damage import UNREADABLE
@@ -67,6 +67,8 @@ from tollkeeper.engine.search.totals import drop_totals, keep_totals, left_alone
 TAKEN_AT_ONCE = 8192
 """The number of sequence numbers that one transaction takes in."""
 _AMENDMENTS = 5_000
+
+T = TypeVar("T")
 
 _Found = frozenset[tuple[Facet, int]]
 _Of = tuple[int, int, int, int]
@@ -125,7 +127,7 @@ class Follower:
         """Index one stretch of at most `at_once` sequence numbers. Returns the number of sequence
         numbers and amendments that it covered, 0 if there was nothing to do.
 
-        `give_way` is called before each entry, and may wait.
+        `give_way` is called before each entry and each set that is written, and may wait.
         """
         if not self._is_behind():
             return 0
@@ -135,7 +137,8 @@ class Follower:
                 index_file.empty_index(self._index, self._tail.last_amendment())
                 return TAKEN_AT_ONCE
             last = min(self._tail.last_sequence(), followed.sequence + at_once)
-            changes = _Changes(self._index, self._tail, self._hashes_by(followed.key))
+            hashes = self._hashes_by(followed.key)
+            changes = _Changes(self._index, self._tail, hashes, give_way)
             for entry in self._tail.records(followed.sequence, last):
                 give_way()
                 try:
@@ -200,7 +203,14 @@ class Follower:
 class _Changes:
     """The changes of a stretch, until they are written."""
 
-    def __init__(self, index: sqlite3.Connection, tail: Tail, hashes: Hashes) -> None:
+    def __init__(
+        self,
+        index: sqlite3.Connection,
+        tail: Tail,
+        hashes: Hashes,
+        give_way: Callable[[], None],
+    ) -> None:
+        self._give_way = give_way
         self._index = index
         self._tail = tail
         self._hashes = hashes
@@ -278,8 +288,8 @@ class _Changes:
         self._write_outcomes(last)
         # In the table's order, so that each of its pages is visited once.
         appended.sort()
-        self._index.executemany(_APPEND, appended)
-        for of in sorted(moved):
+        self._index.executemany(_APPEND, self._giving_way(appended))
+        for of in self._giving_way(sorted(moved)):
             come, gone = moved[of]
             row = self._index.execute(_MEMBERS, of).fetchone()
             self._put(of, change_members(row[0] if row else b"", come, gone))
@@ -291,6 +301,11 @@ class _Changes:
         self._changed.clear()
         for held in (self._new, self._come, self._gone, self._reported, self._names):
             held.clear()
+
+    def _giving_way(self, each: Iterable[T]) -> Iterator[T]:
+        for one in each:
+            self._give_way()
+            yield one
 
     def _write_new(
         self,

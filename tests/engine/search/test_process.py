@@ -153,14 +153,16 @@ async def test_a_step_takes_in_as_many_entries_as_it_is_told(shop: Shop) -> None
         assert CountPayments(read_filter([("user", "u")], shop.now)).answer(index) == 3
 
 
-async def test_a_step_gives_way_before_each_entry(shop: Shop) -> None:
+async def test_a_step_gives_way_before_each_entry_and_each_set_it_writes(shop: Shop) -> None:
     for number in range(3):
         await pay(shop, f"p-{number}", bare())
     await shop.engine.journal.flush()
     given: list[None] = []
     with closing(Follower(shop.engine.folder)) as follower:
         follower.step(give_way=lambda: given.append(None))
-    assert len(given) == 3
+    with closing(index_file.connect_to_read(shop.engine.folder)) as index:
+        (sets,) = index.execute("SELECT count(*) FROM postings").fetchone()
+    assert len(given) == 3 + sets
 
 
 class Ended(Exception):  # noqa: N818 - named for what happened

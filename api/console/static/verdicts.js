@@ -45,7 +45,9 @@ function putBack({ held, row, after }) {
 }
 
 function giveBack(done) {
-  judged.splice(judged.indexOf(done), 1);
+  const at = judged.indexOf(done);
+  // It may have been taken back already.
+  if (at >= 0) judged.splice(at, 1);
   done.row.classList.add("refused");
   putBack(done);
   if (!chosen()) choose(done.row);

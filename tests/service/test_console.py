@@ -145,6 +145,12 @@ def wait_until_found(client: httpx.Client, count: int, query: str = "") -> None:
         sleep(0.1)
 
 
+def wait_until_followed(client: httpx.Client) -> None:
+    """Until the index has all that was acknowledged."""
+    while client.get("/payments/count").json()["lag_ms"] > 0:
+        sleep(0.1)
+
+
 def test_no_page_has_an_error_a_foreign_request_or_a_barrier_in_any_scheme_or_size_or_by_keyboard(
     desk: Desk,
 ) -> None:
@@ -640,6 +646,7 @@ def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Des
 
 
 def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk) -> None:
+    wait_until_followed(desk.client)
     page = desk.page("/console/score", viewport=WIDE)
     sliders = page.locator("[role=slider]")
     sliders.first.wait_for()

@@ -51,7 +51,7 @@ async def changes(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
     proposals = (await here.client.get("/v1/proposals"))["proposals"]
-    address = target(f"{CHANGES}/export.csv", kind=here.query.get("kind"), **_narrowed(here))
+    address = target(f"{CHANGES}/export.csv", **_narrowed(here))
     export = element("a", words("payments.csv"), href=address)
     content = join_html(
         element(
@@ -98,7 +98,7 @@ async def _audit(here: Visit) -> Html:
 
 def _narrowed(here: Visit) -> dict[str, str | None]:
     """Return the log's filters from the query."""
-    return {name: here.query.get(name) for name in _NARROWED}
+    return {name: here.query.get(name) for name in (*_NARROWED, "kind")}
 
 
 def _kind(here: Visit) -> str:
@@ -128,7 +128,7 @@ def _narrow_form(here: Visit) -> Html:
         field(here.words("changes.kind"), choices("kind", kinds, _kind(here))),
         *fields,
         element("button", here.words("payments.go"), class_="quiet"),
-        every if here.query.get("kind") or any(_narrowed(here).values()) else Html(""),
+        every if any(_narrowed(here).values()) else Html(""),
         action=CHANGES,
         class_="line narrowing",
     )
@@ -341,10 +341,9 @@ def _row(here: Visit, change: JsonObject) -> Row:
         if name not in _QUIET and value not in (None, "", [], {})
     ]
     detail = (part for each in said for part in (" · ", each))
-    kept = {**_narrowed(here), "kind": here.query.get("kind")}
 
     def narrowed(name: str, text: str) -> Html:
-        return element("a", text, href=target(CHANGES, **{**kept, name: change[name]}))
+        return element("a", text, href=target(CHANGES, **{**_narrowed(here), name: change[name]}))
 
     return row(
         instant(here, change["at"]),

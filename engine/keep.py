@@ -276,7 +276,7 @@ async def purge_states(engine: Engine, account: int) -> None:
         # A key that was alerted while others were removed has a new state.
         gone = [of for of, state in some if states.of(of) is state]
         states.forget(gone)
-        await engine.outbox.write(partial(outbox.forget_monitor_states, gone=gone))
+        await _forget_in_outbox(engine, gone)
 
 
 async def _forget_in_outbox(engine: Engine, gone: Sequence[MonitorKey]) -> None:

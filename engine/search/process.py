@@ -62,8 +62,10 @@ def main(source: JournalSource) -> None:
     held = threading.local()
 
     def answer(asked: IndexQuestion) -> None:
-        answered = _encode(answer_from(held, source, asked))
-        questions.end()
+        try:
+            answered = _encode(answer_from(held, source, asked))
+        finally:
+            questions.end()
         with writing, suppress(BrokenPipeError):
             sys.stdout.buffer.write(len(answered).to_bytes(LENGTH) + answered)
             sys.stdout.buffer.flush()

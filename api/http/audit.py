@@ -75,7 +75,8 @@ async def read_audit(
         request.engine.journal,
         request.key.account,
         since=read_since(request, since),
-        wanted=AuditFilter(by, chosen, subject, read_choice("kind", kind, (*AUDIT_KINDS,))),
+        wanted=AuditFilter(by, chosen, subject),
+        of=read_choice("kind", kind, (*AUDIT_KINDS,)),
         cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),
     )

@@ -74,19 +74,15 @@ AUDIT_KINDS: Mapping[str, Kind] = {
 
 
 class AuditFilter(NamedTuple):
-    """Of which items of the audit log a page is; what is None leaves none out.
-
-    `kind` is one of `AUDIT_KINDS`.
-    """
+    """Of which items of the audit log a page is; what is None leaves none out."""
 
     by: str | None = None
     action: str | None = None
     subject: str | None = None
-    kind: str | None = None
 
     def takes(self, item: AuditItem) -> bool:
         values = item.by, item.action, item.subject
-        return all(wanted in (None, own) for wanted, own in zip(self[:3], values, strict=True))
+        return all(wanted in (None, own) for wanted, own in zip(self, values, strict=True))
 
 
 WHOLE_AUDIT = AuditFilter()
@@ -98,11 +94,12 @@ async def audit_page(
     *,
     since: int = 0,
     wanted: AuditFilter = WHOLE_AUDIT,
+    of: str | None = None,
     cursor: int | None = None,
     limit: int = 100,
 ) -> ItemPage[AuditItem]:
     """The wanted changes of the account's configuration, reads of personal data, and people's labels, at
-    `since` (µs) or later, newest first.
+    `since` (µs) or later, newest first; `of` one of `AUDIT_KINDS` alone, if it is given.
     """
 
     def matches(entry: Entry) -> bool:
@@ -110,7 +107,7 @@ async def audit_page(
 
     pages = [
         await journal.latest(account, kind, since=since, wanted=matches, cursor=cursor, limit=limit)
-        for kind in _kinds_of(wanted)
+        for kind in _kinds_of(of, wanted.action)
     ]
     # Entries older than the end of any kind's page wait: that kind may have more before them.
     known_from = max((page.cursor or 0 for page in pages), default=0)
@@ -124,11 +121,11 @@ async def audit_page(
     return ItemPage(items, ends_at or None)
 
 
-def _kinds_of(wanted: AuditFilter) -> tuple[Kind, ...]:
+def _kinds_of(of: str | None, action: str | None) -> tuple[Kind, ...]:
     """The kinds of entries to read: there are far more verdicts and accesses than changes."""
-    kinds = set(AUDIT_KINDS.values()) if wanted.kind is None else {AUDIT_KINDS[wanted.kind]}
-    if wanted.action is not None:
-        kinds &= {_kind_of(wanted.action)}
+    kinds = set(AUDIT_KINDS.values()) if of is None else {AUDIT_KINDS[of]}
+    if action is not None:
+        kinds &= {_kind_of(action)}
     return tuple(sorted(kinds))
 
 

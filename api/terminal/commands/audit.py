@@ -52,12 +52,18 @@ def audit(
     ):
         if chosen is not None and chosen not in known:
             raise click.BadParameter(f"this is one of {', '.join(known)}", param_hint=option)
-    wanted = AuditFilter(by, action, subject, kind)
+    wanted = AuditFilter(by, action, subject)
 
     async def ask(picture: Picture) -> Any:
         number = find_account(picture.state, account).number
         return await audit_page(
-            picture.journal, number, since=since, wanted=wanted, cursor=cursor, limit=limit
+            picture.journal,
+            number,
+            since=since,
+            wanted=wanted,
+            of=kind,
+            cursor=cursor,
+            limit=limit,
         )
 
     page = read_data(data, ask)

@@ -146,17 +146,7 @@ def _metric(
     if len(present) < len(keys):
         return None
     series = imports.series_of(work, known, found)
-    history = found.history
-    return p.History(
-        node.id,
-        node.span,
-        history.type,
-        history.function,
-        series,
-        present,
-        history.over,
-        history.earlier,
-    )
+    return replace(found.history, id=node.id, span=node.span, series=series, keys=present)
 
 
 def _metric_key(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import check
+from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.walk import parts
 from tollkeeper.tests.examples import examples
@@ -251,6 +252,25 @@ def test_a_metric_is_read_with_keys_of_the_payment(rule_of):
     assert history.series.event == "user_authentication"
     assert isinstance(history.series.where, p.LetValue)
     assert rule.lets[history.series.where.index].name == "failed"
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "count(earlier events by user_id over 1h)",
+        "any(events by user_id over 1h where id == user_id)",
+        "age(events by user_id)",
+        "decay(count of events by user_id half life 1h)",
+    ],
+)
+def test_a_rule_reads_a_metric_as_its_type_declares_it(check_text, metric):
+    declared = check_text(f"event visit\nfield user_id: string required\nmetric m = {metric}").program
+    when = "events.visit.m[user.id] is present"
+    text = f"rule example\ncondition c when {when} then deny"
+    (read,) = check_text(text, KnownNames(events={"visit": declared})).program.histories
+    (own,) = declared.metrics
+    of_rule = {"id": read.id, "span": read.span, "keys": read.keys, "series": read.series}
+    assert replace(own.history, **of_rule) == read
 
 
 def test_a_let_sees_only_those_above(errors_of, check_text):

@@ -521,7 +521,7 @@ def not_an_aggregate(span: Span, function: str) -> Diagnostic:
     return _error(
         "wrong-arguments",
         span,
-        f"`{function}` is a function: `by`, `over` and `where` belong to aggregates",
+        f"`{function}` is a function: `by`, `over`, `where`, `of` and the like belong to aggregates",
     )
 
 

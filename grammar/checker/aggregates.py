@@ -48,7 +48,7 @@ def is_of_entry(node: s.Call) -> bool:
     """Whether the argument is a list in metadata: `count(metadata["a"])`, `any(metadata["a"] ==
     "b")`.
     """
-    if len(node.arguments) != 1 or not _is_bare(node):
+    if len(node.arguments) != 1 or not is_bare(node):
         return False
     argument = node.arguments[0]
     if node.name.text == "any" and isinstance(argument, s.Compare):
@@ -240,7 +240,7 @@ def _decay(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression
     match node.arguments[0]:
         case s.Name(text="count"):
             weighed = None
-        case s.Call(name=s.Identifier(text="sum"), arguments=(weighed,)) as total if _is_bare(
+        case s.Call(name=s.Identifier(text="sum"), arguments=(weighed,)) as total if is_bare(
             total
         ):
             pass
@@ -291,7 +291,7 @@ def _decay(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression
     )
 
 
-def _is_bare(node: s.Call) -> bool:
+def is_bare(node: s.Call) -> bool:
     """Whether a call has an argument and no clauses."""
     lengths = node.over is not None or node.half_life is not None
     return not (node.by or lengths or node.where or node.of or node.earlier)

@@ -11,6 +11,7 @@ from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import literals, ranges
+from tollkeeper.grammar.checker.aggregates import is_bare
 from tollkeeper.grammar.checker.entries import Infer
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.scope import Scope, Work
@@ -43,7 +44,7 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
     if function is None:
         work.report(say.unknown_function(node.name.span, name, [*FUNCTIONS, *AGGREGATES]))
         return None
-    if node.by or node.over is not None or node.where is not None:
+    if not is_bare(node):
         work.report(say.not_an_aggregate(node.span, name))
         return None
     parameters = _parameters(function, len(node.arguments))

@@ -293,6 +293,28 @@ def test_a_mistake_is_reported_once(errors_of, when):
     assert len(errors_of(when)) == 1
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "length(earlier user.id)",
+        "length(user.id of payments)",
+        "length(user.id by user.id)",
+        "length(user.id over 1h)",
+        "length(user.id half life 1h)",
+        "length(user.id where amount > 5)",
+        "max(amount of payments, 5)",
+    ],
+)
+def test_a_function_takes_no_clause_of_an_aggregate(errors_of, call):
+    assert errors_of(f"{call} > 3") == ["wrong-arguments"]
+
+
+@pytest.mark.parametrize("written", ["0", "1", "0.99999999999999999999", f"0.{'0' * 400}1"])
+def test_a_baseline_that_no_signal_could_move_is_refused(check_text, written):
+    text = f"scorecard example\nbaseline {written}\nsignal s adds 1 when device is missing"
+    assert [each.code for each in check_text(text).diagnostics] == ["baseline"]
+
+
 def test_names_lost_to_a_syntax_error_are_not_reported_again(vocabulary, known):
     text = "rule example\nlet limit = = 5\ncondition c when amount > limit then deny"
     parsed = parse(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
@@ -25,7 +24,7 @@ def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> flo
     for extra in items[1:]:
         work.report(say.second_baseline(extra.span))
     written = items[0].value
-    if not isinstance(written, s.Number) or not 0 < Decimal(written.text) < 1:
+    if not isinstance(written, s.Number) or not 0 < float(written.text) < 1:
         work.report(say.baseline_range(written.span))
         return 0.5
     return float(written.text)

@@ -59,6 +59,8 @@ def _resolve_path(
         work.names[root] = take_let(work, definitions.lets, index, definitions.name)
     if root in work.names:
         return _let(work, scope, node, path, spans)
+    if work.fields is not None and root in work.fields:
+        return _event_field(work, node, path, spans)
     if root == "score" and len(path) == 1:
         return _score(work, scope, node)
     if root == "decision":

@@ -342,6 +342,16 @@ def test_the_built_in_event_type_watches_payments(check_text):
     assert checked.program.monitors[0].every == 3_600_000_000
 
 
+@pytest.mark.parametrize("name", ["score", "decision", "payment", "payments", "events"])
+def test_an_event_may_have_a_field_named_as_something_of_a_payment(check_text, name):
+    checked = check_text(
+        f"event verdict\nfield user_id: string required\nfield {name}: number\n"
+        f"metric high = count(events by user_id over 1d where {name} > 3)\n"
+        f"monitor many when high > 9 and {name} > 3"
+    )
+    assert checked.diagnostics == ()
+
+
 def test_a_monitor_reads_its_metrics_as_lets(check_text):
     checked = check_text(
         "event delivery\nfield order_id: string required\n"

@@ -42,9 +42,9 @@ def now() -> int:
 
 
 def read_iso_8601(text: str) -> datetime:
-    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time").
+    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time"), in UTC.
 
-    Raises `ValueError` for any other text.
+    Raises `ValueError` for any other text, and `OverflowError` where UTC's calendar has no such day.
     """
     found = next(filter(None, (form.fullmatch(text[: _LONGEST + 1]) for form in _FORMS)), None)
     if found is None or len(text) > _LONGEST:
@@ -57,7 +57,7 @@ def read_iso_8601(text: str) -> datetime:
     day = f"{found['year']}-{found['month']}-{found['day']}"
     time = f"{found['hour']}:{found['minute']}:{second}{fraction}"
     try:
-        return msgspec.convert(f"{day}T{time}{offset}", Rfc3339)
+        return msgspec.convert(f"{day}T{time}{offset}", Rfc3339).astimezone(UTC)
     except msgspec.ValidationError:
         raise ValueError("this is no date and time of the calendar") from None
 

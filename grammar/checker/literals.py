@@ -134,7 +134,7 @@ def _address(work: Work, node: s.Expression, text: str) -> p.Constant | None:
 def _instant(work: Work, node: s.Expression, text: str) -> p.Constant | None:
     if _RFC3339.fullmatch(text):
         try:
-            at = datetime.fromisoformat(text.upper())
+            at = datetime.fromisoformat(text.upper()).astimezone(UTC)
             value = (at - _EPOCH) // timedelta(microseconds=1)
         except (ValueError, OverflowError):
             value = None

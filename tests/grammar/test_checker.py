@@ -315,6 +315,11 @@ def test_a_baseline_that_no_signal_could_move_is_refused(check_text, written):
     assert [each.code for each in check_text(text).diagnostics] == ["baseline"]
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-03:00", "0001-01-01T00:00:00+03:00"])
+def test_an_instant_beyond_the_calendar_is_refused(errors_of, text):
+    assert errors_of(f'timestamp > "{text}"') == ["bad-instant"]
+
+
 def test_names_lost_to_a_syntax_error_are_not_reported_again(vocabulary, known):
     text = "rule example\nlet limit = = 5\ncondition c when amount > limit then deny"
     parsed = parse(text)

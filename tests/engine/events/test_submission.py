@@ -82,6 +82,14 @@ def test_reading_an_event_never_fails(active, sent):
         assert all(each.field.split(".")[0] in ("event", "body") for each in found)
 
 
+def test_a_time_that_no_calendar_can_show_is_refused(active):
+    data = {"user_id": "u-1", "at": "9999-12-31T23:59:59-03:00"}
+    body = json.dumps({"event": {"type": "sign_in", "data": data}}).encode()
+    (found,) = read_event(body, NOW, active)
+    assert (found.field, found.type) == ("event.data.at", "invalid_format")
+    assert "years 1 to 9999" in found.message
+
+
 @given(st.binary(max_size=60) | st.text().map(str.encode))
 def test_bytes_that_are_no_event_are_refused(active, body):
     assert all(isinstance(each, Violation) for each in read_event(body, NOW, active))

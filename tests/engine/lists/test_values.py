@@ -66,6 +66,8 @@ def test_a_value_is_carried_and_shown_in_one_form(type_, given, value, text):
         ("boolean", 1, "this is true or false"),
         ("instant", "2030-01-31", 'is not a time such as "2030-01-31T12:00:00Z"'),
         ("instant", "2030-01-31T12:00:00", 'is not a time such as "2030-01-31T12:00:00Z"'),
+        ("instant", "9999-12-31T23:59:59-03:00", 'is not a time such as "2030-01-31T12:00:00Z"'),
+        ("instant", "0001-01-01T00:00:00+03:00", 'is not a time such as "2030-01-31T12:00:00Z"'),
         ("instant", 5, 'a time is a string such as "2030-01-31T12:00:00Z"'),
         ("ip", "10.0.0.0/8", "`10.0.0.0/8` is a network, not an address"),
         ("ip", "10.0.0", "`10.0.0` is not an IP address or network"),

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.side_file import Durability, SideFile, connect, create_file
 from tollkeeper.engine.velocity.contract import Group
+from tollkeeper.grammar.program import Value
 
 AGES_FILE = "ages.db"
 _VERSION = 1
@@ -173,8 +174,14 @@ def remove_step(connection: sqlite3.Connection) -> bool:
 
 
 def hash_group(group: Group) -> bytes:
-    """The 16 bytes that stand for a group."""
-    return blake2b(repr(group).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    """The 16 bytes that stand for a group, the same for equal ones."""
+    same = tuple(map(_unsign_zero, group)) if isinstance(group, tuple) else _unsign_zero(group)
+    return blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _unsign_zero(part: Value) -> Value:
+    """The part, 0.0 for -0.0: they are equal, and only their texts differ."""
+    return part + 0.0 if isinstance(part, float) else part
 
 
 def _hash_changes(series: int, changes: Iterable[CountChange]) -> list[tuple[int, bytes, int, int]]:

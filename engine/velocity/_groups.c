@@ -784,7 +784,7 @@ static PyObject *aggregate(Reader *self, PyObject **values, const uint32_t *hash
     if (count == 0) return Py_NewRef(self->of_none);
     if (self->function == DISTINCT) {
         if (count == 1) return PyLong_FromLong(1);
-        if (hashes != NULL && count <= 512) return count_hashed(values, hashes, count);
+        if (hashes != NULL && count < 512) return count_hashed(values, hashes, count);
     } else if (self->function != OTHER) {
         if (count == 1 && self->function >= MIN) return Py_NewRef(values[0]);
         if (part_of(part_kind(self->function), values, count, &part)) {

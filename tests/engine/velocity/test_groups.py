@@ -170,3 +170,16 @@ def test_a_busy_group_gives_what_a_recount_gives(name: str, memory: str) -> None
             ]
             found = values(held, name, "busy", at)
             assert all(map(same, found, expected)), (number, found, expected)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("count", [511, 512, 600])
+def test_a_group_of_just_so_many_values_is_counted(memory: str, count: int) -> None:
+    clock = MEMORIES[memory].clock()
+    clock.newest = START
+    held = MEMORIES[memory].groups(clock, REACH, True, (HOUR,), count)
+    for number in range(count):
+        held.put(START, "busy", f"card-{number}")
+    recount = recounting("distinct", String())
+    read = held.reader(window("cards", "distinct", HOUR), "distinct", HOUR, recount, -1)
+    assert read("busy", START) == count

@@ -99,7 +99,13 @@ def _lets(program: p.Program) -> Iterator[NamedPart]:
     for let in program.lets:
         if let.name in {metric.name for metric in metrics}:
             continue
-        yield NamedPart("let", let.name, {"value": (let.value, let.source)})
+        yield NamedPart("let", _name_of(let), {"value": (let.value, let.source)})
+
+
+def _name_of(let: p.Let) -> str:
+    """A let's name, after its event type's if it has one: a rule's own let may have the same."""
+    event = (let.source or "").partition("event ")[2]
+    return f"{event}.{let.name}" if event else let.name
 
 
 def _decisive(program: p.Program) -> Iterator[NamedPart]:
@@ -242,7 +248,7 @@ def _expressions(
 
 
 def _let_names(program: p.Program) -> Callable[[int], str]:
-    return lambda index: program.lets[index].name
+    return lambda index: _name_of(program.lets[index])
 
 
 def _smallest(

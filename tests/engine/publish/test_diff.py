@@ -12,6 +12,7 @@ from tollkeeper.engine.registry.programs import encode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.engine.registry.versions import program_kind
 from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.program import EventType
 
 OLD = """rule checkout "Web shop"
   list trusted: string
@@ -37,10 +38,17 @@ CARD = """scorecard bot_behaviour
   signal library adds 3.2 when device.client.kind in ["library", "headless"]
   signal cards adds 0.5 * distinct(payments.method.card.fingerprint by user.id over 1h)
 """
+SIGN_IN = """event sign_in
+  field user_id: string required
+  field result: string required
+  let failed = result == "failure"
+  metric failures = count(events by user_id over 1h where failed)
+"""
+KNOWN = KnownNames()
 
 
-def version(text: str, number: int = 1) -> Version:
-    program = read_file(text.encode(), KnownNames()).program
+def version(text: str, number: int = 1, known: KnownNames = KNOWN) -> Version:
+    program = read_file(text.encode(), known).program
     assert program is not None
     return Version(
         program_kind(program),
@@ -87,6 +95,19 @@ def test_a_new_let_in_front_changes_nothing_but_itself() -> None:
     new = OLD.replace("  let uses", "  let cheap = amount < 5\n  let uses")
     new = new.replace("amount < 10.00", "amount < 10.00")
     assert told(OLD, new) == ["added   let `cheap`: value amount < 5"]
+
+
+def test_a_let_with_the_name_of_an_event_types_let_is_told_apart() -> None:
+    sign_in = read_file(SIGN_IN.encode(), KNOWN).program
+    assert isinstance(sign_in, EventType)
+    known = KnownNames(events={"sign_in": sign_in})
+    old = (
+        "rule a\n  let failed = length(user.id) < 5\n"
+        "  condition b when failed and events.sign_in.failures[user.id] > 3 then deny\n"
+    )
+    both = [version(text, known=known) for text in (old, old.replace("< 5", "< 6"))]
+    told = [line.plain for line in draw_differences(diff(*both))]
+    assert told == ["changed let `failed` threshold: 5 → 6"]
 
 
 def test_the_difference_back_is_the_difference_turned_around() -> None:

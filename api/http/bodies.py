@@ -30,7 +30,7 @@ from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.find_violations import find_violations
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
 from tollkeeper.engine.intake.repeated_members import may_repeat_members, repeated_members
-from tollkeeper.engine.intake.violations import MAX_LISTED, Violation, ViolationType
+from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.entries import Idempotency
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.grammar.parser import MAX_FILE_BYTES
@@ -77,7 +77,7 @@ async def read_json_bytes(request: Exchange) -> bytes:
         raise unsupported("content-type", "send the body as `application/json`")
     body = await read_body(request, known.service.settings.body_bytes)
     if may_repeat_members(body) and (found := repeated_members(body)):
-        raise invalid([Violation(place, "malformed_json", _TWICE) for place in found[:MAX_LISTED]])
+        raise invalid([Violation(place, "malformed_json", _TWICE) for place in found])
     return body
 
 

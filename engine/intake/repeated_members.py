@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
+
+from tollkeeper.engine.intake.field_rules import printable_name
+from tollkeeper.engine.intake.violations import MAX_LISTED
 
 try:
     from tollkeeper.engine.intake._members import may_repeat_members as may_repeat_members
@@ -19,31 +23,47 @@ except ImportError:  # where C can't be built
         return True
 
 
+_Place: TypeAlias = "tuple[_Place, str | int] | None"
+"""Where a value is: the place around it, and its name or index there; None for the whole body."""
+_LONGEST_PLACE = 1024
+
+
 class _Object(list[tuple[str, Any]]):
     """An object as its members were written."""
 
 
 def repeated_members(body: bytes) -> tuple[str, ...]:
-    """The path of each member that its object names twice: `payment.amount`.
+    """The paths of the first `MAX_LISTED` members that their object names twice: `payment.amount`.
 
-    Empty for a text that is no JSON, or nested too deeply to be searched.
+    Of a long path, the end. Empty for a text that is no JSON, or nested too deeply to be searched.
     """
     try:
         whole = json.loads(body, object_pairs_hook=_Object, parse_int=str, parse_float=str)
-        return tuple(_repeated_members(whole, ""))
+        return tuple(map(_path_of, islice(_repeated_members(whole, None), MAX_LISTED)))
     except (ValueError, RecursionError):
         return ()
 
 
-def _repeated_members(value: Any, path: str) -> Iterator[str]:
+def _repeated_members(value: Any, place: _Place) -> Iterator[_Place]:
+    # No path is built before one is shown: a hostile body has long names around many members.
     if isinstance(value, _Object):
         seen = set[str]()
         for name, member in value:
-            place = f"{path}.{name}" if path else name
             if name in seen:
-                yield place
+                yield place, name
             seen.add(name)
-            yield from _repeated_members(member, place)
+            if isinstance(member, list):
+                yield from _repeated_members(member, (place, name))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _repeated_members(item, f"{path}[{index}]")
+            if isinstance(item, list):
+                yield from _repeated_members(item, (place, index))
+
+
+def _path_of(place: _Place) -> str:
+    parts: list[str] = []
+    while place is not None:
+        place, part = place
+        parts.append(f"[{part}]" if isinstance(part, int) else f".{printable_name(part)}")
+    path = "".join(reversed(parts)).removeprefix(".")
+    return path if len(path) <= _LONGEST_PLACE else f"…{path[-_LONGEST_PLACE:]}"

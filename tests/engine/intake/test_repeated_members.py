@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tollkeeper.engine.intake.repeated_members import may_repeat_members, repeated_members
+from tollkeeper.engine.intake.violations import MAX_LISTED
 
 names = st.text('ab"\\{}[]:, \té', max_size=3)
 
@@ -79,3 +80,15 @@ def test_many_members_take_no_longer_than_reading_them() -> None:
     many = json.dumps({f"m{number}": number for number in range(20_000)}).encode()
     assert may_repeat_members(many)
     assert repeated_members(many) == ()
+
+
+@pytest.mark.parametrize(
+    ("around", "place"), [("n" * 9000, "….a"), ('n":{"' * 800 + "n", "….n.n.a")]
+)
+def test_what_is_told_of_a_body_is_bounded_whatever_its_names_are(around: str, place: str) -> None:
+    inner = "{" + ",".join(['"a": 1'] * 1500) + "}"
+    body = f'{{"{around}": {inner}{"}" * (around.count(":") + 1)}'.encode()
+    found = repeated_members(body)
+    assert len(found) == MAX_LISTED
+    assert all(each.startswith("…") and len(each) <= 1025 for each in found)
+    assert all(each.endswith(place.removeprefix("…")) for each in found)

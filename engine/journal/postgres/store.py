@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -45,6 +45,11 @@ _INSERT = f"WITH {_INSERTS.format('', '')} SELECT 1"
 RENEW = (
     f"UPDATE shards SET lease_until = {_LEASE}, safe_place = greatest(safe_place, ?)"
     " WHERE shard = 1 AND epoch = ? RETURNING 1"
+)
+# Without what an erasure rewrites.
+_WRITTEN = (
+    "SELECT 1 FROM journal"
+    " WHERE place = ? AND account = ? AND kind = ? AND id = ? AND arrived = ? AND time = ?"
 )
 _RETRY_S = 0.2
 _TRIAL_BYTES = 1 << 16
@@ -149,27 +154,26 @@ class PostgresStore:
         Raises `_RolledBack` when an entry can't be stored, `Unavailable` when nothing was written.
         """
         connection = self._require_connection()
-        last = batch[-1].entry.sequence
         refused: dict[int, Exception] = {}
         begun = time.monotonic()
-        connection.was_warned = False
+        connection.was_warned, lost_answer = False, None
         try:
             work(connection, batch, refused)
         except psycopg.Error as error:
-            if connection.raw.closed:
-                self._find_outcome(last, _one_line(error))
-                return refused
-            if not isinstance(error, _REFUSING):
-                raise
-            connection.raw.rollback()
-            raise _RolledBack from error
+            if not connection.raw.closed:
+                if not isinstance(error, _REFUSING):
+                    raise
+                connection.raw.rollback()
+                raise _RolledBack from error
+            lost_answer = _one_line(error)
         except (ValueError, OverflowError) as error:
             connection.raw.rollback()
             raise _RolledBack from error
         if connection.was_warned:
-            self._find_outcome(last, "no standby has it")
-            return refused
-        self._ownership.last_place = last
+            lost_answer = "no standby has it"
+        if lost_answer is not None:
+            self._find_outcome(batch, refused, lost_answer)
+        self._ownership.last_place = batch[-1].entry.sequence
         self.proved_at, self.trouble = begun, None
         return refused
 
@@ -217,15 +221,15 @@ class PostgresStore:
             self.is_lost = True
             raise Fenced(_LOST)
 
-    def _find_outcome(self, last: int, reason: str) -> None:
-        """Return once it is known that the batch that ends with `last` was written; raises
+    def _find_outcome(self, batch: Sequence[Append], refused: Collection[int], reason: str) -> None:
+        """Return once it is known that the batch was written, but for the entries `refused`; raises
         `Unavailable` when it was not."""
         while True:
             self.disconnect()
             self.trouble = f"what became of the last entries is not known yet: {reason}"
             is_ending = self.ending.wait(_RETRY_S)
             try:
-                was_written = self._was_written(self._require_connection(), last)
+                was_written = self._was_written(self._require_connection(), batch, refused)
             except Fenced:
                 raise
             except (psycopg.Error, Unavailable) as error:
@@ -238,10 +242,12 @@ class PostgresStore:
                     return
                 raise Unavailable(reason)
 
-    def _was_written(self, connection: PostgresConnection, last: int) -> bool:
-        """Whether the batch that ends with `last` was written. Raises `Fenced` when the database
-        lacks entries that were written before."""
-        before = self._ownership.last_place
+    def _was_written(
+        self, connection: PostgresConnection, batch: Sequence[Append], refused: Collection[int]
+    ) -> bool:
+        """Whether the batch was written. Raises `Fenced` when the database lacks entries that were
+        written before."""
+        before, last = self._ownership.last_place, batch[-1].entry.sequence
         connection.was_warned = False
         if begin_epoch(connection, self._ownership):
             if connection.was_warned:
@@ -258,9 +264,10 @@ class PostgresStore:
         connection.execute("UPDATE barrier SET number = number + 1")
         if connection.was_warned:
             raise Unavailable("no standby has it")
-        found = connection.execute("SELECT 1 FROM journal WHERE place = ?", (last,)).fetchone()
+        sent = [each.entry for each in batch if each.entry.sequence not in refused]
+        was_written = bool(sent) and _has_entry(connection, sent[0])
         self.is_lost = True
-        return found is not None
+        return was_written
 
     def _require_connection(self) -> PostgresConnection:
         if self.is_lost:
@@ -303,6 +310,13 @@ def _columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
 def _change_lists(connection: PostgresConnection, append: Append) -> None:
     for change in append.contents:
         list_contents.change_list(connection, append.entry.account, append.entry.sequence, change)
+
+
+def _has_entry(connection: PostgresConnection, entry: Entry) -> bool:
+    """Whether the journal has this entry: another owner may have used its sequence number."""
+    sequence, account, kind, id_, arrived, time_, *_ = entry
+    values = (sequence, account, kind, id_, arrived, time_)
+    return connection.execute(_WRITTEN, values).fetchone() is not None
 
 
 def _refusal(entry: Entry, error: Exception) -> Exception:

@@ -198,6 +198,55 @@ async def test_what_became_of_a_commit_is_found_out_though_another_has_taken_ove
     assert places(database) == ([1, 2, 5] if arrives else [1, 5])
 
 
+async def test_a_commit_is_not_taken_for_made_because_the_next_owner_wrote_at_its_place(
+    database, make
+):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.requests.clear()
+        append = journal.append(make(2))
+        await proxy.held.wait()
+        expire(database)
+        async with open_database(database, "serve") as owner:
+            await owner.append(make(2, id="the owner's"))
+            proxy.cut()
+            with pytest.raises(Unavailable):
+                await append
+    assert do(database, "SELECT id FROM journal ORDER BY place") == [("p1",), ("the owner's",)]
+
+
+async def test_what_was_written_beside_a_refused_entry_is_found_though_another_has_taken_over(
+    database, make
+):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.unanswered = b"COMMIT"
+        appends = [journal.append(make(2)), journal.append(make(3, id="p1"))]
+        await proxy.held.wait()
+        expire(database)
+        async with open_database(database, "serve") as owner:
+            assert owner.last_sequence() == 3
+            proxy.cut()
+            outcomes = await asyncio.gather(*appends, return_exceptions=True)
+    assert [type(each) for each in outcomes] == [type(None), Taken]
+    assert places(database) == [1, 2]
+
+
+async def test_what_was_found_to_be_written_proves_whose_journal_it_was(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        begun = time.monotonic()
+        proxy.answers.clear()
+        append = journal.append(make(2))
+        await proxy.held.wait()
+        expire(database)
+        async with open_database(database, "serve"):
+            proxy.cut()
+            await append
+            # An answer that tells of the entry may be sent: a 503 would say that nothing was done.
+            await journal.prove(begun)
+
+
 async def test_a_commit_that_no_standby_has_is_not_acknowledged(database, make):
     async with open_database(database, "serve") as journal:
         await journal.append(make(1))

@@ -207,12 +207,18 @@ class PostgresJournal(Journal):
             is_unused = await self._look_up_prefix(account, record_id)
         if is_unused:
             return False
-        # An unsettled entry may still be lost, so wait: the answer is about entries on disk.
-        while futures := self._in_flight.futures(account, record_id, kind):
-            await asyncio.wait(futures)
-        return await self.query(
-            lambda connection: reads.exists(connection, account, kind, record_id)
-        )
+        while True:
+            # An unsettled entry may still be lost, so wait: the answer is about entries on disk.
+            while futures := self._in_flight.futures(account, record_id, kind):
+                await asyncio.wait(futures)
+            with self._in_flight.watch(account, record_id) as watch:
+                is_there = await self.query(
+                    lambda connection: reads.exists(connection, account, kind, record_id)
+                )
+            # Whoever asked at the same time may have appended it meanwhile.
+            is_appended = watch.is_touched or self._in_flight.futures(account, record_id, kind)
+            if is_there or not is_appended:
+                return is_there
 
     def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
         """A payment's creation and updates up to a sequence number, oldest first.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import count
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
@@ -69,3 +72,20 @@ async def test_the_journal_knows_ids_being_written_and_written_before(journal, m
     assert await journal.exists(1, Kind.PAYMENT, made[1])
     assert not await journal.exists(2, Kind.PAYMENT, made[1])
     assert not await journal.exists(1, Kind.PAYMENT, made[2])
+
+
+@pytest.mark.anyio
+async def test_of_several_who_use_one_new_id_at_once_all_but_one_hear_of_it_before_they_append(
+    journal, make
+) -> None:
+    # So a query is needed: the journal has an id that begins in the same way.
+    await journal.append(make(1, id="order-1001-1"))
+    sequences = count(2)
+
+    async def is_first():
+        if await journal.exists(1, Kind.PAYMENT, "order-1001-2"):
+            return False
+        await journal.append(make(next(sequences), id="order-1001-2"))
+        return True
+
+    assert (await asyncio.gather(*(is_first() for _ in range(20)))).count(True) == 1

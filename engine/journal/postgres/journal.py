@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from itertools import islice
-from queue import Empty, LifoQueue
+from queue import Empty, Full, LifoQueue
 from typing import TypeVar
 
 from tollkeeper.engine.journal import list_contents, reads, staging
@@ -370,10 +370,15 @@ class PostgresJournal(Journal):
         try:
             yield connection
         finally:
-            if connection.is_usable() and not self._idle_connections.full():
-                self._idle_connections.put(connection)
-            else:
-                connection.close()
+            self._set_idle(connection)
+
+    def _set_idle(self, connection: PostgresConnection) -> None:
+        # Never waits for room: several threads may fill it at once.
+        with suppress(Full):
+            if connection.is_usable():
+                self._idle_connections.put_nowait(connection)
+                return
+        connection.close()
 
     def _idle_connection(self) -> PostgresConnection | None:
         with suppress(Empty):

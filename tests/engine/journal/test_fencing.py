@@ -6,9 +6,12 @@ Answers are held back and connections cut where it matters; nothing depends on h
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from threading import Barrier
 
 import psycopg
 import pytest
@@ -559,3 +562,34 @@ async def test_a_journal_that_was_left_says_so_to_who_still_reads(database):
         await journal.standing()
     with pytest.raises(Unavailable, match="the journal was left"):
         await journal.standing()
+
+
+async def test_those_who_read_at_once_never_wait_to_leave_their_connections(
+    database, monkeypatch, switching_often
+):
+    monkeypatch.setattr(postgres_journal, "_POINT_READS", 1)
+    async with follow_database(database) as journal:
+        at_once = Barrier(3)
+
+        def read():
+            with journal._reader():
+                at_once.wait()
+
+        with ThreadPoolExecutor(3) as threads:
+            for _ in range(40):
+                reading = [threads.submit(read) for _ in range(3)]
+                done, waiting = wait(reading, timeout=30)
+                # A read takes one out, so that who waits can leave.
+                while waiting:
+                    await journal.standing()
+                    _, waiting = wait(reading, timeout=0.1)
+                assert len(done) == 3
+
+
+@pytest.fixture
+def switching_often():
+    """Threads take turns wherever they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)

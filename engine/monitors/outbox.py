@@ -50,6 +50,13 @@ _FLOOR = (
     " ORDER BY place DESC LIMIT ?) AS page"
 )
 
+# Two statements: the databases have different constraints to name in `ON CONFLICT DO UPDATE`.
+_ADVANCE = (
+    "UPDATE standings SET place = ?, met = ?, alerted = CASE WHEN ? = 1 THEN ? ELSE alerted END"
+    " WHERE account = ? AND type = ? AND monitor = ? AND key = ? AND place < ?"
+)
+_BEGIN = "INSERT INTO standings VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
 _migrations = Migrations("alerts")
 
 
@@ -236,21 +243,11 @@ def add_alerts(
     """Enter the alerts among the transitions, and a notice of each alert to each address."""
     targets = list(urls)
     for number, transition in enumerate(transitions):
-        connection.execute(
-            "INSERT INTO standings VALUES (?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (account, type, monitor, key) DO UPDATE SET place = excluded.place,"
-            " met = excluded.met, alerted = CASE WHEN excluded.met = 1 THEN excluded.alerted"
-            " ELSE standings.alerted END WHERE standings.place < excluded.place",
-            (
-                account,
-                transition.type,
-                transition.monitor,
-                _encode(transition.key).decode(),
-                sequence,
-                int(transition.met),
-                transition.at if transition.met else NEVER,
-            ),
-        )
+        of = account, transition.type, transition.monitor, _encode(transition.key).decode()
+        met, at = int(transition.met), transition.at
+        connection.execute(_ADVANCE, (sequence, met, met, at, *of, sequence))
+        alerted = at if transition.met else NEVER
+        connection.execute(_BEGIN, (*of, sequence, met, alerted))
         if transition.met:
             connection.execute(
                 "INSERT INTO alerts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

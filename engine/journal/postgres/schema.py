@@ -221,6 +221,13 @@ CREATE TRIGGER rewritten AFTER UPDATE ON journal REFERENCING OLD TABLE AS former
 CREATE TRIGGER removed AFTER DELETE ON journal REFERENCING OLD TABLE AS former
   FOR EACH STATEMENT EXECUTE FUNCTION amend();
 """
+# A monitor's key may be longer than a row of a B-tree can be.
+_KEYS_OF_ANY_LENGTH = """
+ALTER TABLE standings DROP CONSTRAINT standings_pkey;
+CREATE UNIQUE INDEX standings_of_keys
+  ON standings (account, type, monitor, hashtextextended(key, 0));
+CREATE INDEX standings_by_key ON standings USING hash (key);
+"""
 
 
 class Migration(NamedTuple):
@@ -239,6 +246,7 @@ _MIGRATIONS = (
     ),
     Migration(_AMENDMENTS_OF_ALL_KINDS, is_addition=True),
     Migration(_ONE_TABLE + _AMEND_TOGETHER),
+    Migration(_KEYS_OF_ANY_LENGTH),
 )
 NEWEST_TABLES = len(_MIGRATIONS)
 

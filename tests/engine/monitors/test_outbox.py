@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,9 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.postgres.connection import connect
 from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.outbox import Backlog, Notice
+from tollkeeper.engine.monitors.states import MonitorState
 from tollkeeper.tests.postgres import own_database
 
 KEY = FolderKey(bytes(32))
@@ -101,3 +104,18 @@ def test_the_addresses_that_are_due_are_each_found_once(connection: SqlConnectio
     assert outbox.due_addresses(connection, 50) == [(1, DEAD), (1, OTHER), (2, OTHER)]
     outbox.forget_webhook(connection, 1, DEAD)
     assert outbox.due_addresses(connection, 50) == [(1, OTHER), (2, OTHER)]
+
+
+def test_a_state_is_kept_for_a_key_of_any_length_and_only_the_newest(
+    connection: SqlConnection,
+) -> None:
+    # No database compresses this to fit into an index.
+    long = (Random(1).randbytes(6000).hex(), "café\0")
+    for sequence, is_met, at in [(7, True, 70), (9, False, 90), (8, True, 80), (9, True, 90)]:
+        turns = [Transition("sign_in", "failing", key, at, is_met) for key in (long, ("u-1",))]
+        outbox.add_alerts(connection, 1, sequence, turns, [], KEY, now=0)
+    known = dict(outbox.monitor_states(connection))
+    expected = MonitorState(9, met=False, alerted=70)
+    assert known == {(1, "sign_in", "failing", key): expected for key in (long, ("u-1",))}
+    outbox.forget_monitor_states(connection, [(1, "sign_in", "failing", long)])
+    assert [of[3] for of, _ in outbox.monitor_states(connection)] == [("u-1",)]

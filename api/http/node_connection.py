@@ -7,6 +7,7 @@ with 64 requests at once. Nodes use few, permanent connections, so nothing needs
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar, cast
@@ -18,6 +19,20 @@ SHARD = b"toll-shard"
 """A request header: the number of the shard whose owner is to answer."""
 CONNECT_S = 1.0
 """The time limit for connecting to another node."""
+_UNCONFIRMED_S = 10
+"""How long a machine may confirm nothing before a connection to it has ended: one that is cut off says
+nothing, and would be waited for until TCP gives up, a quarter of an hour.
+"""
+_END_IF_SILENT = {
+    getattr(socket, name): value
+    for name, value in (
+        ("TCP_KEEPIDLE", _UNCONFIRMED_S // 2),
+        ("TCP_KEEPINTVL", 1),
+        ("TCP_KEEPCNT", _UNCONFIRMED_S // 2),
+        ("TCP_USER_TIMEOUT", _UNCONFIRMED_S * 1000),
+    )
+    if hasattr(socket, name)
+}
 _MOST_HELD = 1 << 18
 """The most bytes of an answer that are buffered before the other node has to wait."""
 
@@ -168,5 +183,9 @@ async def connect_to_node(
     tls = context or ssl.create_default_context() if node.scheme == "https" else None
     host, port = node.hostname or "", node.port or 0
     async with asyncio.timeout(CONNECT_S):
-        _, connection = await loop.create_connection(make, host, port, ssl=tls)
+        transport, connection = await loop.create_connection(make, host, port, ssl=tls)
+    connected = transport.get_extra_info("socket")
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _END_IF_SILENT.items():
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)
     return connection

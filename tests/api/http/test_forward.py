@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tollkeeper.api.http import forward
+from tollkeeper.api.http import forward, node_connection
 from tollkeeper.api.http.errors import Problem
 from tollkeeper.api.http.forward import (
     CLIENT,
@@ -30,7 +31,7 @@ from tollkeeper.api.http.forward import (
     of_its_client,
     outgoing,
 )
-from tollkeeper.api.http.node_connection import Broken
+from tollkeeper.api.http.node_connection import Broken, NodeConnection, connect_to_node
 
 pytestmark = pytest.mark.anyio
 ANSWER = b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\nconnection: close\r\nx-more: 1\r\n\r\n{}"
@@ -353,6 +354,17 @@ async def test_an_owner_that_is_no_more_is_not_waited_for(monkeypatch: pytest.Mo
         assert not sending.done()
         ceased.set()
         assert await sending == (Forwarded.UNKNOWN, [])
+
+
+async def test_a_machine_that_takes_nothing_any_more_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(node_connection._END_IF_SILENT, socket.TCP_USER_TIMEOUT, 100)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        connection = await connect_to_node(NodeConnection, address, None)
+        with pytest.raises(Broken):
+            await asyncio.wait_for(connection.ask("POST", b"", bytes(1 << 25)), 60)
 
 
 def make_certificates(folder: Path) -> None:

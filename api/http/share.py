@@ -288,7 +288,7 @@ async def _tell(shard: SharedShard, following: Following) -> None:
 
 
 async def _follow(shard: SharedShard, following: Following) -> bool:
-    """Follow until the journal is this node's; return False if it is to stop."""
+    """Follow until the journal is this node's; return False if it is to stop. Raises as `catch_up`."""
     engine, journal, looked, due = following.engine, following.journal, 0.0, 0.0
     serving = shard.serving
     while not serving.stopping.is_set():
@@ -296,6 +296,8 @@ async def _follow(shard: SharedShard, following: Following) -> bool:
         with suppress(Unavailable):
             standing = await journal.standing()
             _learn(shard, journal, standing)
+            if standing.last < following.counted:
+                raise Interrupted("the database has come back older than it was")
             if standing.is_held and standing.owner != journal.node:
                 if monotonic() >= due:
                     due = await _step(following, standing.safe)

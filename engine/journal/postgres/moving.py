@@ -72,7 +72,7 @@ class MovingTarget:
     def _step(self) -> Iterator[None]:
         self._connection.execute("BEGIN")
         with self._connection:
-            if self._connection.execute(RENEW, (0, self._ownership.epoch)).fetchone() is None:
+            if self._connection.execute(RENEW, (0, self._ownership.epoch, 0)).fetchone() is None:
                 raise Fenced("another process has taken the journal over")
             yield
 

@@ -44,7 +44,7 @@ _APPEND = f"WITH fence AS ({_FENCE}), {_INSERTS.format(_FENCED, _FENCED)} SELECT
 _INSERT = f"WITH {_INSERTS.format('', '')} SELECT 1"
 RENEW = (
     f"UPDATE shards SET lease_until = {_LEASE}, safe_place = greatest(safe_place, ?)"
-    " WHERE shard = 1 AND epoch = ? RETURNING 1"
+    " WHERE shard = 1 AND epoch = ? AND last_place >= ? RETURNING 1"
 )
 # Without what an erasure rewrites.
 _WRITTEN = (
@@ -213,8 +213,8 @@ class PostgresStore:
         return batch[-1].entry.sequence, self._ownership.epoch, self._ownership.last_place
 
     def _renew(self, connection: PostgresConnection) -> None:
-        values = (self._ownership.last_place, self._ownership.epoch)
-        self._require_own(connection.execute(RENEW, values))
+        last, epoch = self._ownership.last_place, self._ownership.epoch
+        self._require_own(connection.execute(RENEW, (last, epoch, last)))
 
     def _require_own(self, changed: FoundRows) -> None:
         if changed.fetchone() is None:

@@ -14,6 +14,7 @@ from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.http.share import _MANY, _STRIDE_S, Serving, SharedShard, _follow, _step
+from tollkeeper.engine.following import Interrupted
 from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
@@ -107,3 +108,29 @@ async def test_a_node_that_has_counted_many_entries_counts_the_next_ones_later(
                     due = await _step(following, journal.last_sequence())
                     assert following.counted == journal.last_sequence()
                     assert (due >= begun + _STRIDE_S) if is_many else (due <= monotonic())
+
+
+async def test_a_node_that_has_counted_what_the_database_has_no_more_begins_again(
+    tmp_path: Path,
+) -> None:
+    with own_database() as url, psycopg.connect(url, autocommit=True) as connection:
+        source = Database(url, tmp_path / "owner")
+        async with (
+            open_shop(source) as shop,
+            run_search_process(source) as search,
+            open_jobs() as jobs,
+        ):
+            await shop.publish(RULE)
+            await pay(shop, "p-1", bare())
+            await shop.engine.journal.flush()
+            async with following_of(shop, url, tmp_path / "follower") as following:
+                node = SharingNode(Forwarder(None, 30), Figures())
+                node.engine = following.engine
+                settings = Settings(folder=tmp_path / "follower", database=url)
+                serving = Serving(settings, "", jobs, OpenId(), lambda _share: None, Figures())
+                connection.execute(
+                    "UPDATE shards SET last_place = last_place - 1, safe_place = last_place - 1,"
+                    " owner = 'another', lease_until = 'infinity'"
+                )
+                with pytest.raises(Interrupted, match="older than it was"):
+                    await _follow(SharedShard(serving, source, node, search), following)

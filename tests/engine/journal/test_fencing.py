@@ -366,16 +366,18 @@ async def test_a_full_database_takes_nothing_until_an_entry_finds_room_whatever_
     assert do(database, "SELECT count(*) FROM ids") == [(2,)]
 
 
-async def test_a_database_that_came_back_older_is_noticed(database, make):
+@pytest.mark.parametrize("write", ["an entry", "a step"])
+async def test_a_database_that_came_back_older_is_noticed(database, make, write):
     async with open_database(database, "serve") as journal:
         await journal.append(make(1))
         await journal.append(make(2))
         do(database, "DELETE FROM journal WHERE place = 2")
         do(database, "UPDATE shards SET last_place = 1")
         with pytest.raises(Unavailable):
-            await journal.append(make(3))
+            await (journal.append(make(3)) if write == "an entry" else journal.flush())
         await asyncio.wait_for(journal.wait_until_lost(), 30)
     assert places(database) == [1]
+    assert do(database, "SELECT safe_place FROM shards") == [(1,)]
 
 
 PARTS = """

@@ -118,10 +118,10 @@ class InFlight:
         appends = self._by_record.get((account, record_id), ())
         return [each.entry for each in appends if each.entry.kind in kinds]
 
-    def futures(self, account: int, record_id: str, kind: Kind) -> list[asyncio.Future[None]]:
-        """The futures of the unsettled entries with this id and kind."""
+    def futures(self, account: int, record_id: str, *kinds: Kind) -> list[asyncio.Future[None]]:
+        """The futures of the unsettled entries with this id and one of the kinds."""
         appends = self._by_record.get((account, record_id), ())
-        return [each.done for each in appends if each.entry.kind == kind]
+        return [each.done for each in appends if each.entry.kind in kinds]
 
     def watch(self, account: int, name: str) -> Watch:
         """A watch for appends with this id or key."""

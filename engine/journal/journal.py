@@ -149,15 +149,20 @@ class Journal(ABC):
         )
 
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
-        """A payment's creation and its last update (or the creation again), also when being
-        written; None when there is no such payment."""
-        found = await self._with_unsettled(
-            account,
-            record_id,
-            (Kind.PAYMENT, Kind.UPDATE),
-            lambda connection: reads.first_and_last(connection, account, record_id),
-        )
-        return (found[0], found[-1]) if found else None
+        """A payment's creation and its last update (or the creation again); None when there is no
+        such payment. Waits for what is being written, as it may be lost."""
+        kinds = (Kind.PAYMENT, Kind.UPDATE)
+        while True:
+            found = await self._with_unsettled(
+                account,
+                record_id,
+                kinds,
+                lambda connection: reads.first_and_last(connection, account, record_id),
+            )
+            unsettled = self._in_flight.futures(account, record_id, *kinds)
+            if not unsettled:
+                return (found[0], found[-1]) if found else None
+            await asyncio.wait(unsettled)
 
     async def count_updates(self, account: int, record_id: str, most: int) -> int:
         """How many updates of a payment are on disk, counted up to `most`."""

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.engine.journal import reads, schema
+from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Kind
 
 pytestmark = pytest.mark.anyio
@@ -203,6 +204,13 @@ async def test_what_is_known_of_a_payment_is_its_creation_and_its_last_update(jo
     updates = [make(sequence, id="p1", kind=Kind.UPDATE, outcome=None) for sequence in (2, 3, 4)]
     await write(journal, updates)
     assert await journal.first_and_last(1, "p1") == (created, updates[-1])
+
+
+async def test_a_payment_that_is_being_written_is_known_only_once_it_is(journal, place, make):
+    await place.break_writer(journal)
+    lost = journal.append(make(1, body=bytes(10_000)))
+    assert await journal.first_and_last(1, "p1") is None
+    assert isinstance(lost.exception(), Unavailable)
 
 
 async def test_updates_are_counted_up_to_a_bound(journal, make):

@@ -86,6 +86,9 @@ def percent(
 
 
 def money(visit: Visit, amount: Any, currency: str) -> str:
+    """Format an amount; a dash for that of a payment which has none."""
+    if amount is None:
+        return "–"
     return f"{decimal(visit, Decimal(str(amount)), 2)}\u00a0{currency}"
 
 
@@ -183,9 +186,9 @@ def action_of(payment: JsonObject) -> str | None:
 
 
 def score_of(payment: JsonObject) -> str:
-    """Return the score as in files and searches, with a decimal point."""
+    """Return the score as in files and searches, with a decimal point; empty without one."""
     bot = (payment.get("analyses") or {}).get("bot_behaviour")
-    return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else "–"
+    return f"{bot['score']:.2f}" if bot and bot.get("score") is not None else ""
 
 
 def filter_member(name: str, value: str) -> str:
@@ -237,7 +240,7 @@ def payment_row(
         action_badge(visit, action_of(payment)),
         reason(visit, payment),
         element("span", money(visit, payment["amount"], payment["currency"]), class_="number"),
-        element("span", localize(visit, score_of(payment)), class_="number"),
+        element("span", localize(visit, score_of(payment)) or "–", class_="number"),
         mask_card(payment["card"]),
         who,
         visit.words(f"status.{payment['status']}"),

@@ -268,7 +268,7 @@ def _head(here: Visit, shown: JsonObject, known: str | None, because: Html) -> H
             " ",
             by,
             " · ",
-            money(here, shown["amount"], shown["currency"]),
+            money(here, shown.get("amount"), shown["currency"]),
             " · ",
             instant(here, shown["timestamp"], "%d %b %Y %H:%M:%S"),
             " · ",

@@ -409,7 +409,7 @@ def _export_row(here: Visit, payment: JsonObject) -> tuple[str, ...]:
         payment["at"],
         action_of(payment) or "",
         reason(here, payment),
-        str(payment["amount"]),
+        "" if payment["amount"] is None else str(payment["amount"]),
         payment["currency"],
         score_of(payment),
         payment["status"],

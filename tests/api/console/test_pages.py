@@ -68,6 +68,21 @@ async def test_a_payment_with_a_hostile_name_has_its_page(shop: Shop) -> None:
     assert HOSTILE not in answer.text
 
 
+async def test_a_payment_of_what_is_required_alone_is_on_the_pages_and_in_the_file(
+    own_shop: Shop,
+) -> None:
+    least = {"id": "least", "type": "verify", "currency": "EUR"}
+    body = {"payment": {**least, "method": {"type": "card"}, "merchant": {"id": "m-9"}}}
+    assert (await own_shop.service.client.post("/v1/payments", json=body)).status_code == 201
+    for address in ("/console/payments", "/console/payments/least", "/console/payments?q=id:least"):
+        answer = await own_shop.browser.get(address)
+        assert answer.status_code == 200
+        assert "least" in answer.text
+    file = (await own_shop.browser.get("/console/payments/export.csv?q=id:least")).text
+    _, line = file.splitlines()
+    assert re.fullmatch(r"least,[^,]+,,,,EUR,,initiated,", line)
+
+
 @pytest.mark.parametrize("address", ADDRESSES)
 async def test_nobody_sees_a_page_who_is_not_signed_in(shop: Shop, address: str) -> None:
     async with shop.service.client_with(None) as stranger:

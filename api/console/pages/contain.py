@@ -69,9 +69,9 @@ _SUGGESTED = 6
 class BlockOffer:
     """An unusual value, one of its payments, and what blocking it would have done.
 
-    `held_by` is the one of `lists` that already has the value; `rule` is an active one, to draft a
-    condition in; `like` is a payment by which the value can be looked up, so that the page doesn't
-    contain it. `span` is the 24 hours of the counts, as a search, `hour` the one in which the value
+    `held_by` is the one of `lists` that already has the value; `like` is a payment by which the value
+    can be looked up, so that the page doesn't contain it; `rule` is the active rule to draft a
+    condition in: the one that decided `like`, or else any. `span` is the 24 hours of the counts, as a search, `hour` the one in which the value
     is unusual.
     """
 
@@ -335,7 +335,8 @@ async def _weigh_block(
     lists = blocking_lists(rules, by)
     held = await find_held(here, lists, value)
     held_by = None if held is None else held.list
-    rule = next(iter(rules), None)
+    decided = newest["payments"][0]["analyses"]["rule"]
+    rule = decided["name"] if decided and decided["name"] in rules else next(iter(rules), None)
     return BlockOffer(mover, like, hour, span, day, denied, passed, lists, held_by, rule)
 
 

@@ -86,6 +86,14 @@ async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_
     assert "198.51.100.7" not in page
 
 
+async def test_a_condition_is_drafted_in_the_rule_that_decided_the_payments(attacked: Shop) -> None:
+    live = (await attacked.service.client.get("/v1/rules")).json()["rules"]
+    assert [each["name"] for each in live if each["active"]] == ["gate", "guard"]
+    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    drafts = re.findall(r'href="([^"]+)">Draft a condition', page)
+    assert "/console/rules/guard/edit?by=merchant&amp;like=bot-11" in drafts
+
+
 @pytest.mark.parametrize(
     ("by", "clear", "shown"),
     [

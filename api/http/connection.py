@@ -515,7 +515,8 @@ class Connection(HttpToolsProtocol):
             access_log=False,
             default_headers=self.server_state.default_headers,
             message_event=cast("asyncio.Event", Awaited()),
-            expect_100_continue=self.expect_100_continue,
+            # HTTP/1.0 knows no interim answers (RFC 9110, section 15.2).
+            expect_100_continue=version != "1.0" and self.expect_100_continue,
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )

@@ -144,6 +144,12 @@ def test_a_client_that_expects_100_continue_is_told_to_go_on(served: Served) -> 
         assert read_answer(waiting).startswith(b"HTTP/1.1 201")
 
 
+def test_a_client_of_http_1_0_is_never_told_to_go_on(served: Served) -> None:
+    asked = head({**served.headers, "expect": "100-continue"}, len(BODY)) + BODY
+    told = spoken(served, asked.replace(b"HTTP/1.1", b"HTTP/1.0"))
+    assert told.startswith(b"HTTP/1.1 201")
+
+
 def test_a_client_that_expects_100_continue_is_refused_before_it_sends(served: Served) -> None:
     for headers, size, status in (
         ({}, len(BODY), b"401"),

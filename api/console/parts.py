@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,6 +17,7 @@ from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element, join_html
 
 _SPECIAL = re.compile(r'["\\]')
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 ShowTime: TypeAlias = Callable[[Visit, str], Html]
 """How a page shows when a payment came."""
@@ -44,6 +46,19 @@ def read_instant(text: str) -> datetime:
 def instant(visit: Visit, text: str, form: str = "%d %b %H:%M:%S") -> Html:
     """Show a moment in the account's zone, with UTC as its tooltip."""
     return element("time", written(visit, read_instant(text), form), datetime=text, title=text)
+
+
+def legible(visit: Visit, text: str) -> Html:
+    """Show a text as it is, but a moment in the account's zone."""
+    if _MOMENT.fullmatch(text):
+        with suppress(ValueError):
+            return instant(visit, text, "%d %b %Y %H:%M:%S")
+    return join_html(text)
+
+
+def separated(sign: str, parts: Iterable[str]) -> Html:
+    """Join parts by a sign."""
+    return Html(join_html(sign).join(map(join_html, parts)))
 
 
 def written(visit: Visit, moment: datetime, form: str) -> str:

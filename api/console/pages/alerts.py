@@ -15,11 +15,13 @@ from tollkeeper.api.console.parts import (
     Row,
     card_table,
     instant,
+    legible,
     mask_alert_key,
     next_page,
     payments_link,
     read_instant,
     row,
+    separated,
     text_of,
 )
 from tollkeeper.api.console.visit import Visit, visit
@@ -87,7 +89,13 @@ def _states(here: Visit) -> Html:
 def _row(here: Visit, alert: JsonObject) -> Row:
     at = read_instant(alert["at"])
     query = f"since:{text_of(at - AROUND)} until:{text_of(at)}"
-    values = " · ".join(f"{name} {value}" for name, value in alert["values"].items())
+    values = separated(
+        " · ",
+        (
+            join_html(name, " ", legible(here, str(value)))
+            for name, value in alert["values"].items()
+        ),
+    )
     return row(
         instant(here, alert["at"]),
         element(

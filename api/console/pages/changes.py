@@ -23,10 +23,12 @@ from tollkeeper.api.console.parts import (
     errors_notice,
     field,
     instant,
+    legible,
     next_page,
     notice,
     number,
     row,
+    separated,
     table,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -336,11 +338,10 @@ def _may_be_alone(proposal: JsonObject) -> bool:
 
 def _row(here: Visit, change: JsonObject) -> Row:
     said = [
-        join_html(element("b", name.replace("_", " ")), " ", _plain(value))
+        join_html(element("b", name.replace("_", " ")), " ", _plain(here, value))
         for name, value in change["detail"].items()
         if name not in _QUIET and value not in (None, "", [], {})
     ]
-    detail = (part for each in said for part in (" · ", each))
 
     def narrowed(name: str, text: str) -> Html:
         return element("a", text, href=target(CHANGES, **{**_narrowed(here), name: change[name]}))
@@ -350,16 +351,18 @@ def _row(here: Visit, change: JsonObject) -> Row:
         narrowed("by", change["by"]),
         narrowed("action", here.words(f"audit.{change['action']}")),
         narrowed("subject", change["subject"]),
-        element("span", *list(detail)[1:], class_="detail"),
+        element("span", separated(" · ", said), class_="detail"),
     )
 
 
-def _plain(value: Any) -> str:
-    """Return a value as people write it."""
+def _plain(here: Visit, value: Any) -> Html:
+    """Show a value as people write it."""
     if isinstance(value, str):
-        return value
+        return legible(here, value)
     if isinstance(value, list):
-        return ", ".join(map(_plain, value))
+        return separated(", ", (_plain(here, each) for each in value))
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_plain(held)}" for name, held in value.items())
-    return json.dumps(value, default=str)
+        return separated(
+            ", ", (join_html(name, " ", _plain(here, held)) for name, held in value.items())
+        )
+    return join_html(json.dumps(value, default=str))

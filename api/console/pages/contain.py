@@ -45,6 +45,7 @@ from tollkeeper.api.console.parts import (
     field,
     filter_member,
     instant,
+    legible,
     mask_alert_key,
     mask_entity,
     notice,
@@ -93,7 +94,7 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
     words = here.words
     found = (await here.client.get(f"/v1/alerts/{segment(id_)}"))["alert"]
     until = read_instant(found["at"])
-    values = [(name, str(value)) for name, value in found["values"].items()]
+    values = [(name, legible(here, str(value))) for name, value in found["values"].items()]
     facts = [
         (words("alerts.at"), instant(here, found["at"])),
         (words("alerts.key"), mask_alert_key(found)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -55,6 +57,28 @@ async def test_a_proposal_without_a_reason_keeps_the_text(own_shop: Shop) -> Non
     answer = await own_shop.browser.post("/console/publish", data=sent)
     assert answer.status_code == 422
     assert "amount &gt; 90.00" in answer.text
+
+
+async def test_moments_in_the_log_and_in_alerts_are_in_the_accounts_zone(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    api = own_shop.service.client
+    settings = {"account": {"time_zone": "Asia/Kolkata"}}
+    assert (await api.put("/v1/account", json=settings)).status_code == 200
+    text = (await text_of(own_shop)).replace("100.00", "90.00")
+    await api.post("/v1/rules/gate/versions", content=text)
+    async with come_in(own_shop, "ana", "lead") as ana:
+        proposed = {"version": "2", "reason": "an attack", "until": ""}
+        await ana.post("/console/rules/gate/propose", data=proposed)
+        alone = {"act": "alone", "until": "6h", "reason": "2026-02-30T00:00:00Z"}
+        assert (await ana.post("/console/changes/1", data=alone)).status_code == 303
+        until = (await api.get("/v1/rules/gate")).json()["rule"]["until"]
+        local = datetime.fromisoformat(until).astimezone(ZoneInfo("Asia/Kolkata"))
+        (alert,) = (await api.get("/v1/alerts")).json()["alerts"]
+        for address in ("/console/changes", "/console/alerts", f"/console/alerts/{alert['id']}"):
+            page = (await ana.get(address)).text
+            assert f'title="{until}">{local:%d %b %Y %H:%M:%S}<' in page
+            assert "2026-02-30T00:00:00Z" in page
+            assert f">{until}" not in page
 
 
 async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop) -> None:

@@ -14,13 +14,16 @@ _USUAL = "en"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The texts of one language; call it with a text's name and the values to insert."""
+    """The texts of one language; call it with a text's name and the values to insert. Where a
+    `count` is 1, a text may have another form, named with `_one`.
+    """
 
     language: str
     texts: Mapping[str, str]
 
     def __call__(self, name: str, /, **held: object) -> str:
-        return self.texts[name].format(**held)
+        is_one = str(held.get("count")) == "1" and f"{name}_one" in self.texts
+        return self.texts[f"{name}_one" if is_one else name].format(**held)
 
 
 @cache

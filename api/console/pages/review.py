@@ -98,7 +98,7 @@ async def _page(here: Visit, shown: Html, order: str | None = None) -> Response[
             "p",
             payments_link(here, number(here, count), _WAITING),
             " ",
-            words("review.count"),
+            words("review.count", count=count),
             " ",
             *(
                 words("review.oldest", since=since_text(here, each["at"])) + " "

@@ -140,7 +140,7 @@ async def test_an_alert_shows_how_its_hour_scored_beside_the_weeks_before(attack
     for link, number in counts:
         if number != "0":
             found = (await attacked.browser.get(link.replace("&amp;", "&"))).text
-            assert f'id="count" role="status">{number} payments<' in found, link
+            assert re.search(rf'id="count" role="status">{number} payments?<', found), link
 
 
 async def test_a_value_that_is_picked_is_blocked_until_a_time_and_the_alert_acknowledged(

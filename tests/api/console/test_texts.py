@@ -29,6 +29,20 @@ def test_each_language_has_every_text_with_the_same_values(language: str) -> Non
     }
 
 
+@pytest.mark.parametrize("language", sorted(languages()))
+def test_one_of_a_kind_is_said_in_its_own_form(language: str) -> None:
+    words = languages()[language]
+    several = [name.removesuffix("_one") for name in words.texts if name.endswith("_one")]
+    assert len(several) > 5
+    for name in several:
+        held = dict.fromkeys(values(words.texts[name]), "x")
+        assert values(words.texts[f"{name}_one"]) == held.keys() - {"count"}
+        one, two = (words(name, **{**held, "count": count}) for count in (1, 2))
+        assert one == words(name, **{**held, "count": "1"})
+        assert one == words.texts[f"{name}_one"].format(**held)
+        assert two == words.texts[name].format(**{**held, "count": 2})
+
+
 def test_every_text_that_the_pages_name_is_in_the_catalogue() -> None:
     named = set(re.findall(r'words\(\s*"([a-z_]+\.[a-z_]+)"', SOURCE))
     assert named - languages()["en"].texts.keys() == set()

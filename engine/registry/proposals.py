@@ -77,7 +77,7 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     """The proposal that `by` may approve now.
 
     Raises `NotFound`, `Conflict` for one that is decided, expired or void, and `Forbidden` unless
-    `by` is a user who did not propose it and for whom its author never made a sign-in link.
+    `by` is a user who did not propose it, and neither of the two made a sign-in link for the other.
     """
     proposal = _waiting(account, number, now)
     person = person_of(account, by)
@@ -87,10 +87,11 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     proposer = origin_of(account, proposal.by)
     if person == proposer:
         raise Forbidden("approval", "another person approves than the one who proposed")
-    if proposer in _possible_impersonators(account, person):
-        # With such a link the author could have signed in as that person.
-        message = f"who proposed made a link that signs `{person}` in: another person approves"
-        raise Forbidden("approval", message)
+    for maker, other in ((proposer, person), (person, proposer)):
+        if maker in _possible_impersonators(account, other):
+            # With such a link the one could have signed in as the other.
+            message = f"`{maker}` made a link that signs `{other}` in: another person approves"
+            raise Forbidden("approval", message)
     change = proposal.change
     if isinstance(change, Activated) and change.until is not None and change.until <= now:
         raise Conflict("proposal", "the time until which it was to hold is over")

@@ -100,6 +100,23 @@ async def test_nobody_approves_alone_by_a_link_that_they_made_for_another(team: 
     assert await team.active() == 1
 
 
+async def test_nobody_proposes_by_a_link_that_they_made_and_approves_as_themselves(
+    team: Team,
+) -> None:
+    async with signed_in(team.service, "adm", "admin") as adm:
+        made = await adm.post("/v1/keys", json={"key": {"scopes": ["rules"]}})
+        code = (await adm.post("/v1/users/ana/links")).json()["link"]["code"]
+        started = await adm.post("/v1/sessions", json={"session": {"code": code}})
+    async with (
+        team.service.client_with(started.json()["session"]["token"]) as as_ana,
+        team.service.client_with(made.json()["key"]["secret"]) as own,
+    ):
+        assert (await team.propose(as_ana)).json()["proposal"]["by"] == "ana"
+        answer = await own.post("/v1/proposals/1/approval")
+    assert errors(answer) == [("approval", "forbidden")]
+    assert await team.active() == 1
+
+
 async def test_nobody_approves_alone_by_way_of_a_third_person(team: Team) -> None:
     engine = team.service.engine
     (number,) = engine.state.accounts

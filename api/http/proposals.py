@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from litestar import Response
-from msgspec import UNSET, Meta, Struct, defstruct
+from msgspec import UNSET, Meta, Struct, defstruct, structs
 
 from tollkeeper.api.http.account import AccountChange, without_name
 from tollkeeper.api.http.answers import InstantText
@@ -14,7 +14,7 @@ from tollkeeper.api.http.authentication import check_scope
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import invalid
 from tollkeeper.api.http.file_kinds import KIND_OF, NOUN_OF, FileNoun
-from tollkeeper.api.http.files import read_terms, require_passing
+from tollkeeper.api.http.files import read_plan, read_terms, require_passing
 from tollkeeper.api.http.lists import EntryChange, EntryView, entry_view, values_of
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import path_parameter, whole
@@ -25,6 +25,7 @@ from tollkeeper.api.http.tags import RULES
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.report import Report
+from tollkeeper.engine.programs.event_versions import applies_from
 from tollkeeper.engine.publish.proposals import (
     Approve,
     PublishAlone,
@@ -54,13 +55,15 @@ ProposalNumber = Annotated[str, path_parameter("The proposal's number.", 1, whol
 
 
 class ProposedVersion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A version to activate; `until` as when publishing."""
+    """A version to activate; `until`, `breaking` and `applies_from` as when publishing."""
 
     name: str
     version: int
     kind: FileNoun = "rule"
     until: str | None = None
     untested: bool = False
+    breaking: bool = False
+    applies_from: InstantText | None = None
 
 
 class ProposedEnd(Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,6 +179,7 @@ class ProposalView(Struct, frozen=True):
     version: int | None
     base: str
     until: InstantText | None
+    applies_from: InstantText | None
     rollout: ProposedRollout | None
     settings: dict[str, Any] | None
     entries: WaitingEntries | None
@@ -380,6 +384,9 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
         if not wanted.untested:
             await require_passing(request, wanted.name, version.text.encode())
         terms = read_terms(request, wanted.untested, wanted.until, sent.note)
+        planned = read_plan(wanted.breaking, wanted.applies_from)
+        from_ = applies_from(account, version, planned, request.engine.clock())
+        terms = structs.replace(terms, applies_from=from_)
         return activate(account, kind, wanted.name, wanted.version, terms)
     if sent.unpublish is not None:
         return deactivate(account, KIND_OF[sent.unpublish.kind], sent.unpublish.name)
@@ -434,6 +441,7 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
         version=version,
         base=proposal.base,
         until=_instant(until),
+        applies_from=_instant(change.applies_from if isinstance(change, Activated) else None),
         rollout=ProposedRollout(
             change.name,
             change.number,

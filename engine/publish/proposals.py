@@ -7,6 +7,7 @@ from msgspec import structs
 from tollkeeper.engine.journal.entries import Addition, Removal
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.make_change import change_account, make_change
+from tollkeeper.engine.programs.event_versions import EventVersionPlan, applies_from
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.activate import bring_in, take_out
 from tollkeeper.engine.publish.change_lists import decide_entries
@@ -24,7 +25,13 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.lists import make_wanted
 from tollkeeper.engine.registry.state import Account
-from tollkeeper.engine.registry.versions import Terms, activate, deactivate, end_publication
+from tollkeeper.engine.registry.versions import (
+    Terms,
+    activate,
+    deactivate,
+    end_publication,
+    find_version,
+)
 from tollkeeper.engine.runtime import Engine
 
 
@@ -62,6 +69,7 @@ class Propose(AccountVerb, frozen=True):
         if isinstance(self.change, Activated):
             change = self.change
             activate(state, change.kind, change.name, change.number, Terms(until=change.until))
+            _check_contract(state, change, engine.clock())
         elif isinstance(self.change, Deactivated):
             deactivate(state, self.change.kind, self.change.name)
         return Effect(count=await make_proposal(engine, account, author, self.change, self.note))
@@ -88,6 +96,8 @@ class Approve(AccountVerb, frozen=True):
         def check(state: Account) -> Activated | Deactivated | RolloutSet | SettingsChanged:
             change = proposals.check_approval(state, number, author, engine.clock()).change
             assert not isinstance(change, EntriesWanted)
+            if isinstance(change, Activated):
+                _check_contract(state, change, engine.clock())
             if isinstance(change, Deactivated):
                 return Deactivated(change.kind, change.name, proposal=number)
             return structs.replace(change, proposal=number)
@@ -113,6 +123,13 @@ class Approve(AccountVerb, frozen=True):
                 of = change.kind, change.name, change.number
                 await bring_in(engine, account, author, *of, check, progress)
         return Effect()
+
+
+def _check_contract(account: Account, change: Activated, now: int) -> None:
+    """Raise `Invalid` for an event type's version that breaks the contract at no announced time."""
+    version = find_version(account, change.kind, change.name, change.number)
+    planned = EventVersionPlan(change.applies_from is not None, change.applies_from)
+    applies_from(account, version, planned, now)
 
 
 class Refuse(AccountVerb, frozen=True):

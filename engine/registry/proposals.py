@@ -95,6 +95,8 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
     change = proposal.change
     if isinstance(change, Activated) and change.until is not None and change.until <= now:
         raise Conflict("proposal", "the time until which it was to hold is over")
+    if isinstance(change, Activated) and (change.applies_from or now) < now:
+        raise Conflict("proposal", "the time from which it was to apply is over")
     if isinstance(change, EntriesWanted) and all(
         entry.expires_at is not None and entry.expires_at <= now for entry in change.entries
     ):

@@ -201,6 +201,8 @@ async def _proposal(here: Visit, proposal: JsonObject) -> Html:
     ]
     if proposal["until"] is not None:
         facts.append((words("rule.until"), instant(here, proposal["until"])))
+    if proposal["applies_from"] is not None:
+        facts.append((words("changes.applies_from"), instant(here, proposal["applies_from"])))
     if alone:
         facts.append((words("changes.alone_by"), proposal["decided_by"]))
         facts.append((words("rule.reason"), proposal["reason"]))

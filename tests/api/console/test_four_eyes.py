@@ -81,6 +81,20 @@ async def test_moments_in_the_log_and_in_alerts_are_in_the_accounts_zone(own_sho
             assert f">{until}" not in page
 
 
+async def test_who_approves_a_version_of_an_event_type_sees_from_when_it_applies(
+    own_shop: Shop,
+) -> None:
+    await need_two(own_shop)
+    client = own_shop.service.client
+    await client.post("/v1/event-types/sale/versions", content="event sale\n  field a: string\n")
+    sale = {"name": "sale", "version": 1, "kind": "event_type"}
+    sale["applies_from"] = "2099-02-01T00:00:00Z"
+    proposed = await client.post("/v1/proposals", json={"proposal": {"note": "a", "publish": sale}})
+    assert proposed.status_code == 201, proposed.text
+    page = (await own_shop.browser.get("/console/changes")).text
+    assert re.search(r'Applies from</dt><dd><time[^>]*datetime="2099-02-01', page)
+
+
 async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop) -> None:
     await need_two(own_shop)
     await own_shop.service.client.post(

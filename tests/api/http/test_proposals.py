@@ -10,8 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
+from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.keep import recover_alerts
+from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.end_publications import end_due
+from tollkeeper.engine.publish.proposals import Propose
+from tollkeeper.engine.registry.changes import Activated
+from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -327,6 +332,41 @@ async def test_a_version_whose_tests_fail_is_not_proposed(team: Team) -> None:
 async def test_a_proposal_is_one_change_with_a_note(team: Team, wanted: Any) -> None:
     body = {"proposal": {"note": "", **wanted}}
     assert (await team.ana.post("/v1/proposals", json=body)).status_code == 422
+
+
+async def test_a_proposed_version_of_an_event_type_keeps_the_contract_or_has_its_date(
+    team: Team,
+) -> None:
+    texts = ("field cart: string required", "field basket: string required")
+    for text in texts:
+        content = f"event sale\n  {text}\n"
+        await team.ana.post("/v1/event-types/sale/versions", content=content)
+    first = {"name": "sale", "version": 1, "kind": "event_type"}
+    await team.propose(publish=first)
+    assert (await team.rui.post("/v1/proposals/1/approval")).status_code == 200
+    breaking = {**first, "version": 2}
+    refused = await team.propose(publish=breaking)
+    assert ("breaking", "missing") in errors(refused)
+    by_command = Propose("shop", Activated("event", "sale", 2), "by command")
+    with pytest.raises(Invalid, match="breaks the contract"):
+        await by_command.perform(team.service.engine, "ana", unwatched)
+    tomorrow = {**breaking, "breaking": True, "applies_from": show_instant(NOW + DAY)}
+    for _ in range(2):
+        proposed = await team.propose(publish=tomorrow)
+        assert proposed.json()["proposal"]["applies_from"] == tomorrow["applies_from"]
+    assert (await team.rui.post("/v1/proposals/2/approval")).status_code == 200
+    sale = {"event": {"type": "sale", "data": {"cart": "c-1"}}}
+    assert (await team.service.client.post("/v1/events", json=sale)).status_code == 201
+
+
+async def test_a_version_of_an_event_type_is_not_approved_after_its_date(team: Team) -> None:
+    content = "event sale\n  field cart: string required\n"
+    await team.ana.post("/v1/event-types/sale/versions", content=content)
+    from_ = show_instant(NOW + 1_000_000)
+    sale = {"name": "sale", "version": 1, "kind": "event_type", "applies_from": from_}
+    assert (await team.propose(publish=sale)).status_code == 201
+    team.service.engine.clock = lambda: NOW + 2_000_000
+    assert errors(await team.rui.post("/v1/proposals/1/approval")) == [("proposal", "conflict")]
 
 
 async def test_figures_of_a_backtest_are_kept_with_the_version_that_it_tried(team: Team) -> None:

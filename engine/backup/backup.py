@@ -12,9 +12,10 @@ import time
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tollkeeper.engine.backup.frozen import frozen
 from tollkeeper.engine.backup.pages import Copy, finish_copy, prepare_copy
@@ -30,6 +31,10 @@ PURPOSE = "backup"
 BACKUP_FORMAT = 1
 
 
+FileName: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\x00]+\.db\Z")]
+"""A backup from elsewhere can list any name: none leads out of its folder."""
+
+
 class Manifest(Struct, frozen=True):
     """The contents of a backup: the files by name, the journal's identity and last sequence number.
 
@@ -41,7 +46,7 @@ class Manifest(Struct, frozen=True):
     taken_at: int
     journal: str
     sequence: int
-    files: dict[str, Copy]
+    files: dict[FileName, Copy]
 
     @property
     def bytes(self) -> int:
@@ -79,13 +84,14 @@ def back_up(folder: Path, target: Path, progress: Progress = unwatched) -> Manif
 
 
 def settle(target: Path) -> None:
-    """Finish an interrupted backup, or remove the changes it had collected."""
-    pending = target / PENDING
-    if pending.exists():
-        for name, copy in _read(pending.read_bytes()).files.items():
+    """Finish an interrupted backup, or remove the changes it had collected. Raises `JournalError`
+    for a list of changes that is not ours."""
+    pending = _read_listed(target / PENDING)
+    if pending is not None:
+        for name, copy in pending.files.items():
             finish_copy(target / name, copy.bytes)
         sync_folder(target)
-        pending.rename(target / MANIFEST)
+        (target / PENDING).rename(target / MANIFEST)
     for left in target.glob("*.changes"):
         left.unlink()
     sync_folder(target)
@@ -94,14 +100,18 @@ def settle(target: Path) -> None:
 def read_manifest(target: Path) -> Manifest | None:
     """The backup's manifest; None when there is none. Raises `JournalError` for one that is not
     ours."""
+    return _read_listed(target / MANIFEST)
+
+
+def _read_listed(path: Path) -> Manifest | None:
     try:
-        manifest = _read((target / MANIFEST).read_bytes())
+        manifest = _read(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise JournalError(f"`{target / MANIFEST}` can't be read: {error}") from error
+        raise JournalError(f"`{path}` can't be read: {error}") from error
     if manifest.format != BACKUP_FORMAT:
-        raise JournalError(f"`{target}` was backed up by a newer version")
+        raise JournalError(f"`{path.parent}` was backed up by a newer version")
     return manifest
 
 

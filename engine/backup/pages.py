@@ -64,7 +64,9 @@ def finish_copy(target: Path, size: int) -> None:
     changes_path = changes_of(target)
     if not changes_path.exists():
         return
-    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # A link in a backup from elsewhere would lead out of its folder.
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(target, flags, 0o600)
     with os.fdopen(descriptor, "r+b") as copy, changes_path.open("rb") as changes:
         while head := changes.read(_HEAD.size):
             offset, length = _HEAD.unpack(head)

@@ -13,6 +13,7 @@ from tollkeeper.engine.backup.backup import PURPOSE, Manifest, read_manifest, se
 from tollkeeper.engine.backup.pages import READ_PAGES, sha256_of
 from tollkeeper.engine.journal import schema, side_file
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.damage import named_target
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
 from tollkeeper.engine.progress import Progress, unwatched
 
@@ -28,7 +29,8 @@ def restore(backup: Path, folder: Path, progress: Progress = unwatched) -> Manif
     if not backup.is_dir():
         raise JournalError(f"there is no backup `{backup}`")
     with lock(backup, PURPOSE):
-        settle(backup)
+        with named_target(backup):
+            settle(backup)
         manifest = read_manifest(backup)
         if manifest is None:
             raise JournalError(f"`{backup}` is no backup, or one that was never finished")

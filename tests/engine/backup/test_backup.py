@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import random
 import shutil
 import sqlite3
+import struct
 import threading
 from contextlib import closing
 from io import BytesIO
@@ -16,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollkeeper.engine.backup import backup as backup_module
-from tollkeeper.engine.backup.backup import MANIFEST, back_up, read_manifest, settle
-from tollkeeper.engine.backup.pages import PAGE_BLOCK, finish_copy, prepare_copy
+from tollkeeper.engine.backup.backup import MANIFEST, PENDING, back_up, read_manifest, settle
+from tollkeeper.engine.backup.pages import PAGE_BLOCK, changes_of, finish_copy, prepare_copy
 from tollkeeper.engine.backup.restore import restore
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.journal import reads, schema
@@ -183,6 +186,46 @@ def test_a_damaged_backup_is_not_restored(
     with pytest.raises(JournalError, match="is not as it was backed up"):
         restore(target, tmp_path / "restored")
     assert "is not as it was backed up" in verify(target).faults[0].text
+
+
+@pytest.mark.parametrize("listed", [MANIFEST, PENDING])
+@pytest.mark.parametrize("outside", ["../outside.db", "{}/outside.db", "part/../../outside.db"])
+def test_a_backup_that_was_tampered_with_writes_nothing_outside_its_folder(
+    folder: Path, target: Path, tmp_path: Path, fill: Fill, listed: str, outside: str
+) -> None:
+    fill(folder, 1)
+    back_up(folder, target)
+    name = outside.format(tmp_path)
+    path = target / name
+    (target / "part").mkdir()
+    path.write_bytes(b"as it was")
+    changes_of(path).write_bytes(struct.pack("<QI", 0, 3) + b"bad")
+    manifest = json.loads((target / MANIFEST).read_bytes())
+    manifest["files"][name] = {
+        "bytes": 9,
+        "sha256": hashlib.sha256(b"as it was").hexdigest(),
+        "written": 3,
+    }
+    (target / listed).write_text(json.dumps(manifest))
+    with pytest.raises(JournalError, match="can't be read"):
+        restore(target, tmp_path / "restored")
+    assert path.read_bytes() == b"as it was"
+
+
+def test_an_interrupted_backup_is_not_finished_through_a_link(
+    folder: Path, target: Path, tmp_path: Path, fill: Fill
+) -> None:
+    fill(folder, 1)
+    back_up(folder, target)
+    outside = tmp_path / "outside"
+    (target / "tollkeeper.db").rename(outside)
+    (target / "tollkeeper.db").symlink_to(outside)
+    before = outside.read_bytes()
+    changes_of(target / "tollkeeper.db").write_bytes(struct.pack("<QI", 0, 3) + b"bad")
+    (target / MANIFEST).rename(target / PENDING)
+    with pytest.raises(JournalError, match="can't be written"):
+        restore(target, tmp_path / "restored")
+    assert outside.read_bytes() == before
 
 
 def test_nothing_is_restored_over_data(folder: Path, target: Path, fill: Fill) -> None:

@@ -17,6 +17,7 @@ from tollkeeper.engine.search.blocks import SIZE, are_members, descending, slice
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import sum_of
 from tollkeeper.engine.search.outcomes import OUTCOMES, POSITIONS
+from tollkeeper.engine.search.parts import cover, smaller_parts
 from tollkeeper.engine.search.reading import (
     ABSENT,
     TOTALLED,
@@ -26,7 +27,7 @@ from tollkeeper.engine.search.reading import (
     Totals,
 )
 from tollkeeper.engine.search.settled import numbers_at
-from tollkeeper.engine.search.spans import Every, SpanPart, TimeSpan, spans, spans_of_block
+from tollkeeper.engine.search.spans import Every, SpanPart, TimeSpan, spans, spans_of_part
 from tollkeeper.engine.search.tally import Tally, tally_of
 from tollkeeper.engine.search.terms import Facet
 
@@ -68,22 +69,25 @@ def figures(
     counting = _Counting(index, facet, money)
     selection = Selection(index, replace(wanted, since=None, until=None))
     selection.first, selection.end = asked[0].first, asked[-1].beyond
-    for block in selection.blocks():
-        stretches = list(spans_of_block(asked, block))
-        kept = selection.totals(block, facet) if len(stretches) == 1 else None
+
+    def kept_of_span(part: int) -> tuple[Totals, int] | None:
+        numbers = [number for number, _, _ in spans_of_part(asked, part)]
+        kept = selection.totals(part, facet) if len(numbers) == 1 else None
+        return None if kept is None else (kept, numbers[0])
+
+    for part, kept in cover(selection.blocks(), kept_of_span):
         if kept is not None:
-            counting.add(kept, stretches[0][0])
-        elif members := selection.members(block):
-            counting.take(block, members, stretches)
+            counting.add(*kept)
+        elif members := selection.members(part):
+            counting.take(part, members, list(spans_of_part(asked, part)))
     return counting.figures(asked)
 
 
-def count_block(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:
-    """By each facet that totals are kept of, those of all payments of a block."""
-    members = index.members(Facet.PAYMENT, 0, block)
+def count_part(index: AccountIndex, part: int) -> Iterator[tuple[Facet, Totals]]:
+    """By each facet that totals are kept of, those of all payments of a block or bundle."""
     for facet in TOTALLED:
         counting = _Counting(index, facet, money=True)
-        counting.take(block, members, [(0, 0, SIZE)])
+        counting.take_part(part, facet)
         yield facet, counting.totals()
 
 
@@ -111,6 +115,17 @@ class _Counting:
             self._counts[of] = [*map(add, self._counts[of], total.counts)]
             if self._money:
                 self._sums[of].update(total.money)
+
+    def take_part(self, part: int, facet: Facet) -> None:
+        """Counts all payments of a block; those of a bundle from what is kept of its parts."""
+        smaller = smaller_parts(part)
+        if not smaller:
+            self.take(part, self._index.members(Facet.PAYMENT, 0, part), [(0, 0, SIZE)])
+        for each in smaller:
+            if kept := self._index.totals(facet, each):
+                self.add(kept, 0)
+            else:
+                self.take_part(each, facet)
 
     def take(self, block: int, members: int, stretches: list[SpanPart]) -> None:
         """Counts a set of a block, all of it within these parts of it."""

@@ -26,6 +26,7 @@ from tollkeeper.engine.search.blocks import (
 )
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least, from_highest, sum_of
+from tollkeeper.engine.search.parts import cover
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import Facet, read_decision
 
@@ -209,15 +210,13 @@ class CountPayments(Struct, frozen=True, tag=True):
 
     def answer(self, index: AccountIndex) -> int:
         selection = Selection(index, self.wanted)
-        return sum(_count(selection, block) for block in selection.blocks())
-
-
-def _count(selection: Selection, block: int) -> int:
-    """How many there are in a block."""
-    kept = selection.totals(block, None)
-    if kept is None:
-        return selection.members(block).bit_count()
-    return sum(total.counts[0] for total in kept.values())
+        parts = cover(selection.blocks(), lambda part: selection.totals(part, None))
+        return sum(
+            selection.members(part).bit_count()
+            if kept is None
+            else sum(total.counts[0] for total in kept.values())
+            for part, kept in parts
+        )
 
 
 def find_in_index(index: AccountIndex, sequence: int) -> PaymentInShort | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
 from itertools import islice
 from math import sqrt
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -19,17 +20,18 @@ from tollkeeper.engine.search.blocks import (
     members_listed,
     numbers_below,
     numbers_from,
-    size_of,
     size_within,
     unpack,
 )
 from tollkeeper.engine.search.commonest import (
     MOST_LOOKED_AT,
     By,
+    add_counts,
     facet_of,
     stored_commonest,
 )
 from tollkeeper.engine.search.outcomes import count_outcomes
+from tollkeeper.engine.search.parts import blocks_within, cover, parts_with
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
@@ -83,8 +85,8 @@ class FindMovers(Struct, frozen=True, tag=True):
 
 
 class _Stretch(NamedTuple):
-    """The payments from sequence number `first` to before `beyond`, their blocks, and which of those
-    have no others.
+    """The payments from sequence number `first` to before `beyond`, their blocks, and which of those,
+    and which bundles, have no others.
     """
 
     first: int
@@ -96,6 +98,11 @@ class _Stretch(NamedTuple):
         """Return the first position of the stretch in a block, and the one after its last."""
         base = block << SHIFT
         return max(self.first - base, 0), min(self.beyond - base, SIZE)
+
+    def has(self, part: int) -> bool:
+        """Whether all numbers of a block or bundle lie in the stretch."""
+        blocks = blocks_within(part)
+        return self.first <= blocks.start << SHIFT and blocks.stop << SHIFT <= self.beyond
 
     def size(self, stored: Mapping[int, bytes]) -> int:
         """Count the members of a value's stored sets, by block, that lie in the stretch."""
@@ -117,22 +124,57 @@ def _stretch(index: AccountIndex, since: int, until: int) -> _Stretch:
         payments = index.members(Facet.PAYMENT, 0, block)
         if found.of(block, payments) == payments:
             found.whole.append(block)
+    bundles = {part for block in found.whole for part in parts_with(block) if part != block}
+    found.whole.extend(part for part in bundles if found.has(part))
     return found
 
 
-def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> Counter[int]:
-    """Count the stretch's payments by value, for the most common values of each block."""
-    counts: Counter[int] = Counter()
-    for block in stretch.blocks:
-        is_whole = block in stretch.whole
-        kept = stored_commonest(index, facet, block) if is_whole else None
+def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> list[tuple[int, int]]:
+    """Return the `_CANDIDATES` values that most payments of the stretch have, and how many, of the most
+    common values of each block.
+    """
+    counts: dict[int, int] = {}
+    whole = set(stretch.whole)
+    cut: dict[int, Sequence[tuple[int, int]]] = {}
+
+    def kept_of(part: int) -> Sequence[tuple[int, int]] | None:
+        return stored_commonest(index, facet, part) if part in whole else None
+
+    for part, kept in cover(stretch.blocks, kept_of):
         if kept is not None:
-            counts.update(kept)
-            continue
-        low, high = stretch.within(block)
-        for value, stored in index.commonest(facet, block, MOST_LOOKED_AT):
-            counts[value] += size_of(stored) if is_whole else size_within(stored, low, high)
-    return +counts
+            add_counts(counts, kept)
+        elif part not in whole and (of_block := stored_commonest(index, facet, part)) is not None:
+            cut[part] = of_block
+        else:
+            low, high = stretch.within(part)
+            found = index.commonest(facet, part, MOST_LOOKED_AT)
+            add_counts(counts, ((value, size_within(stored, low, high)) for value, stored in found))
+    if cut:
+        _add_cut(index, facet, stretch, cut, counts)
+    return nlargest(_CANDIDATES, counts.items(), key=itemgetter(1))
+
+
+def _add_cut(
+    index: AccountIndex,
+    facet: Facet,
+    stretch: _Stretch,
+    cut: Mapping[int, Sequence[tuple[int, int]]],
+    counts: dict[int, int],
+) -> None:
+    """Add what the stretch has of blocks that it cuts, given what is stored of the whole blocks.
+
+    A value can have no more payments in it than in the block: so only those are read that may come to
+    be among the most counted.
+    """
+    bounds: dict[int, int] = {}
+    for of_block in cut.values():
+        add_counts(bounds, of_block)
+    most = nlargest(_CANDIDATES, counts.values())
+    least = most[-1] if len(most) == _CANDIDATES else 0
+    near = [value for value, bound in bounds.items() if counts.get(value, 0) + bound >= least]
+    for value, sets in index.stored_of(facet, near, cut).items():
+        sizes = (size_within(stored, *stretch.within(block)) for block, stored in sets)
+        add_counts(counts, ((value, sum(sizes)),))
 
 
 def _ranked(
@@ -146,7 +188,7 @@ def _ranked(
     counted = [
         (payments, by, value)
         for by in dimensions
-        for value, payments in _most_counted(index, facet_of(by), now).most_common(_CANDIDATES)
+        for value, payments in _most_counted(index, facet_of(by), now)
     ]
     unread = sorted(
         (payments, -place, by, value) for place, (payments, by, value) in enumerate(counted)
@@ -176,10 +218,12 @@ def _tallies(
     tallying = [Tallying(index) for _ in values]
     counted: defaultdict[int, list[tuple[Tallying, bytes]]] = defaultdict(list)
     for (facet, value), counting in zip(values, tallying, strict=True):
-        kept = index.totals_in(facet, value, stretch.whole)
-        for total in kept.values():
-            counting.add_counts(total.counts)
-        left = [block for block in stretch.blocks if block not in kept]
+        left = []
+        for part, total in cover(stretch.blocks, index.totals_in(facet, value, stretch.whole).get):
+            if total is None:
+                left.append(part)
+            else:
+                counting.add_counts(total.counts)
         for block, stored in index.stored_in(facet, value, left).items():
             counted[block].append((counting, stored))
     for block, sets in counted.items():

@@ -28,7 +28,7 @@ from tollkeeper.engine.search.outcomes import OUTCOMES
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.scores import SCORE_BUCKETS
 from tollkeeper.engine.search.settled import Hits, settled_hits
-from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_block
+from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_part
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NO_VALUE, Facet
 
@@ -174,7 +174,7 @@ class _Counting:
     def _add_by_time(self, block: int, hits: int) -> None:
         self._immature += (hits & numbers_from(block, self._mature)).bit_count()
         piece = sliceable(hits)
-        for number, low, high in spans_of_block(self._days, block):
+        for number, low, high in spans_of_part(self._days, block):
             self._trend[number] += stretch(piece, low, high).bit_count()
 
     def add_settled(self, block: int, hits: Hits) -> None:
@@ -185,7 +185,7 @@ class _Counting:
         for currency, paid in hits.money.items():
             self._money[names[currency]] += paid
         self._by_score_too += sum(map(hits.scores.get, self._denying, repeat(0)))
-        days, base = [*spans_of_block(self._days, block)], block << SHIFT
+        days, base = [*spans_of_part(self._days, block)], block << SHIFT
         is_of_one_day = len(days) == 1 and not base < self._mature < base + SIZE
         if is_of_one_day:
             self._immature += hits.counts[0] if self._mature <= base else 0

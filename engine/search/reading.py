@@ -32,6 +32,7 @@ from tollkeeper.engine.search.blocks import (
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least
 from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, OutcomeCounts
+from tollkeeper.engine.search.parts import blocks_within
 from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
@@ -45,7 +46,7 @@ _OF_BLOCKS = "account = ? AND facet = ? AND value = ? AND block IN (SELECT value
 
 
 class Total(Struct, frozen=True, array_like=True, gc=False):
-    """What became of some payments of a block, and what they amount to by currency, in hundredths."""
+    """What became of some payments, and what they amount to by currency, in hundredths."""
 
     counts: OutcomeCounts
     money: Mapping[int, int]
@@ -170,16 +171,18 @@ class AccountIndex:
         )
         return dict(rows.fetchall())
 
-    def totals(self, facet: Facet, block: int) -> Totals:
-        """Return a block's stored totals by value of a facet; empty if nothing is stored."""
-        rows = self._own(f"SELECT value, total FROM totals WHERE {_OF}", facet, block)
+    def totals(self, facet: Facet, part: int) -> Totals:
+        """Return the stored totals of a block or bundle by value of a facet; empty if nothing is
+        stored.
+        """
+        rows = self._own(f"SELECT value, total FROM totals WHERE {_OF}", facet, part)
         return {value: _decode_total(total) for value, total in rows}
 
-    def totals_in(self, facet: Facet, value: int, blocks: Sequence[int]) -> dict[int, Total]:
-        """Return a term's stored totals, for each of these blocks that has any."""
+    def totals_in(self, facet: Facet, value: int, parts: Sequence[int]) -> dict[int, Total]:
+        """Return a term's stored totals, for each of these blocks and bundles that has any."""
         query = f"SELECT block, total FROM totals WHERE {_OF_BLOCKS}"
-        rows = self._own(query, facet, value, _listed(blocks))
-        return {block: _decode_total(total) for block, total in rows}
+        rows = self._own(query, facet, value, _listed(parts))
+        return {part: _decode_total(total) for part, total in rows}
 
     def runs_made(self) -> dict[int, int]:
         """Return each run with the highest value up to which it is made."""
@@ -330,28 +333,30 @@ class Selection:
             return found
         return [block for block in found if block in self._named]
 
-    def totals(self, block: int, by: Facet | None) -> Totals | None:
-        """What is kept of those of a block, by the values of a facet or any by which they are told
-        apart; None where they have to be counted."""
+    def totals(self, part: int, by: Facet | None) -> Totals | None:
+        """What is kept of those of a block or bundle, by the values of a facet or any by which they are
+        told apart; None where they have to be counted."""
         if self._kept_by is None:
             return None
         facet, values = self._kept_by
         if by not in (None, facet) and values is not None:
             return None
-        if not self.has_whole(block):
+        if not self.has_whole(part):
             return None
-        kept = self._index.totals(facet if by is None else by, block)
+        kept = self._index.totals(facet if by is None else by, part)
         if not kept or values is None:
             return kept or None
         return {value: total for value, total in kept.items() if value in values}
 
-    def has_whole(self, block: int) -> bool:
-        """Whether the time holds all payments of a block."""
-        low, high = block << SHIFT, (block + 1) << SHIFT
-        if self.first <= low and high <= self.end:
+    def has_whole(self, part: int) -> bool:
+        """Whether the time holds all payments of a block, or all numbers of a bundle."""
+        blocks = blocks_within(part)
+        if self.first <= blocks.start << SHIFT and blocks.stop << SHIFT <= self.end:
             return True
-        payments = self._index.members(Facet.PAYMENT, 0, block)
-        within = numbers_from(block, self.first) & numbers_below(block, self.end)
+        if len(blocks) > 1:
+            return False
+        payments = self._index.members(Facet.PAYMENT, 0, part)
+        within = numbers_from(part, self.first) & numbers_below(part, self.end)
         return payments & within == payments
 
     def _find_kept_by(self) -> tuple[Facet, frozenset[int] | None] | None:

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from tollkeeper.engine.instants import DAY, HOUR, from_microseconds, to_microseconds
-from tollkeeper.engine.search.blocks import SHIFT, SIZE
+from tollkeeper.engine.search.blocks import SHIFT
+from tollkeeper.engine.search.parts import blocks_within
 from tollkeeper.engine.search.reading import MINUTE, AccountIndex
 
 Every: TypeAlias = Literal["minute", "hour", "day", "month"]
@@ -59,15 +60,16 @@ def spans(
 
 
 SpanPart: TypeAlias = tuple[int, int, int]
-"""A span's number, and its first position in a block and the position after its last."""
+"""A span's number, and its first position in a block or bundle and the position after its last."""
 
 
-def spans_of_block(asked: list[TimeSpan], block: int) -> Iterator[SpanPart]:
-    """The parts of a block that belong to each span."""
-    base = block << SHIFT
+def spans_of_part(asked: list[TimeSpan], part: int) -> Iterator[SpanPart]:
+    """What belongs to each span of a block or bundle."""
+    blocks = blocks_within(part)
+    base, size = blocks.start << SHIFT, len(blocks) << SHIFT
     number = bisect_right(asked, base, key=lambda span: span.beyond)
-    while number < len(asked) and asked[number].first < base + SIZE:
-        low, high = max(asked[number].first - base, 0), min(asked[number].beyond - base, SIZE)
+    while number < len(asked) and asked[number].first < base + size:
+        low, high = max(asked[number].first - base, 0), min(asked[number].beyond - base, size)
         if low < high:
             yield number, low, high
         number += 1

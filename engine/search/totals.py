@@ -1,8 +1,8 @@
 """Totals of blocks: by each value of a dimension, by what each source of labels said, and of an entity
 that very many payments share, how many payments there are, what became of them and what they amount to.
 
-They are stored for blocks that no longer change, so that figures over many blocks are added up, not
-counted.
+They are stored for blocks that no longer change, and but for entities for bundles of such blocks, so that
+figures over many blocks are added up from few totals, not counted.
 """
 
 # ruff: noqa: S608 - only names of this module are put into the queries
@@ -10,14 +10,15 @@ counted.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
 import msgspec
 
-from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, unpack
+from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, block_of, unpack
 from tollkeeper.engine.search.commonest import keep_commonest
-from tollkeeper.engine.search.figures import count_block, sums_of
+from tollkeeper.engine.search.figures import count_part, sums_of
+from tollkeeper.engine.search.parts import BUNDLE_LEVELS, blocks_within, bundle_of, parts_with
 from tollkeeper.engine.search.reading import AccountIndex, Total, Totals
 from tollkeeper.engine.search.settled import keep_settled
 from tollkeeper.engine.search.tally import count_set
@@ -34,10 +35,13 @@ _encode = msgspec.msgpack.Encoder().encode
 def drop_totals(
     index: sqlite3.Connection, changed: Collection[tuple[int, int]], sequence: int
 ) -> None:
-    """Drop the totals of blocks, given with their accounts, that change at a sequence number."""
+    """Drop the totals of blocks, given with their accounts, that change at a sequence number, and of
+    their bundles.
+    """
     blocks = sorted(changed)
-    for table in ("totals", "settled", "commonest"):
-        index.executemany(f"DELETE FROM {table} WHERE account = ? AND block = ?", blocks)
+    parts = sorted({(account, part) for account, block in blocks for part in parts_with(block)})
+    for table, dropped in (("totals", parts), ("commonest", parts), ("settled", blocks)):
+        index.executemany(f"DELETE FROM {table} WHERE account = ? AND block = ?", dropped)
     index.executemany(
         "INSERT OR REPLACE INTO changed VALUES (?, ?, ?)", [(*of, sequence) for of in blocks]
     )
@@ -50,20 +54,45 @@ def left_alone(index: sqlite3.Connection) -> tuple[int, int] | None:
 
 
 def keep_totals(index: AccountIndex, block: int) -> None:
-    """Count a block, and store its totals unless it has few payments."""
+    """Count a block, and store its totals unless it has few payments; and those of the bundles of which
+    it is the last to be counted.
+    """
     of = index.account, block
     if index.members(Facet.PAYMENT, 0, block).bit_count() > _FEW:
-        index.connection.executemany(
-            "INSERT INTO totals VALUES (?, ?, ?, ?, ?)",
-            [
-                (*of, facet, value, _encode(total))
-                for facet, totals in chain(count_block(index, block), _shared_by_many(index, block))
-                for value, total in totals.items()
-            ],
-        )
+        _put_totals(index, block, chain(count_part(index, block), _shared_by_many(index, block)))
         keep_settled(index, block)
         keep_commonest(index, block)
     index.connection.execute("DELETE FROM changed WHERE account = ? AND block = ?", of)
+    _keep_bundles(index, block)
+
+
+def _keep_bundles(index: AccountIndex, block: int) -> None:
+    for level in BUNDLE_LEVELS:
+        bundle = bundle_of(block, level)
+        if not _is_counted(index, blocks_within(bundle)):
+            return
+        _put_totals(index, bundle, count_part(index, bundle))
+        keep_commonest(index, bundle)
+
+
+def _put_totals(index: AccountIndex, part: int, counted: Iterable[tuple[Facet, Totals]]) -> None:
+    index.connection.executemany(
+        "INSERT INTO totals VALUES (?, ?, ?, ?, ?)",
+        [
+            (index.account, part, facet, value, _encode(total))
+            for facet, totals in counted
+            for value, total in totals.items()
+        ],
+    )
+
+
+def _is_counted(index: AccountIndex, blocks: range) -> bool:
+    """Whether all of these blocks are full, and none has changed since it was counted."""
+    if block_of(index.last) < blocks.stop:
+        return False
+    query = "SELECT 1 FROM changed WHERE account = ? AND block >= ? AND block < ? LIMIT 1"
+    found = index.connection.execute(query, (index.account, blocks.start, blocks.stop))
+    return found.fetchone() is None
 
 
 def _shared_by_many(index: AccountIndex, block: int) -> Iterator[tuple[Facet, Totals]]:

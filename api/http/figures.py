@@ -73,13 +73,16 @@ class FigureList(Struct, frozen=True):
 
 
 class MoverView(Struct, frozen=True):
-    """A value with many more payments than `usual`, the mean of the same span of four weeks."""
+    """A value with many more payments than `usual`, the mean of the same span of four weeks; `newest` is
+    the id of its newest payment in the span.
+    """
 
     by: By
     value: str
     payments: int
     usual: float
     tally: TallyView
+    newest: str
 
 
 class MoverList(Struct, frozen=True):
@@ -279,7 +282,9 @@ async def find_movers(
     )
     found, lag = await request.search.ask(request.key.account, question, list[Mover])
     views = [
-        MoverView(each.by, each.value, each.payments, each.usual, tally_view(each.tally))
+        MoverView(
+            each.by, each.value, each.payments, each.usual, tally_view(each.tally), each.newest
+        )
         for each in found
     ]
     return MoverList(show_instant(begin), show_instant(end), views, lag_ms(lag))

@@ -120,13 +120,15 @@ def _followed_in_blocks(
 ) -> Iterator[int]:
     """Yield the refused payments that were followed in the blocks that no run holds."""
 
+    value = index.value(Facet.STATUS, "succeeded")
+
     @cache
     def succeeded_of(block: int) -> bytes:
-        value = index.value(Facet.STATUS, "succeeded")
         return sliceable(index.members(Facet.STATUS, value, block))
 
     for (facet, blocks), alike in unread.items():
-        stored = index.stored_of(facet, {each.value for each in alike}, blocks)
+        telling = index.blocks_having(Facet.STATUS, value, blocks)
+        stored = index.stored_of(facet, {each.value for each in alike}, telling)
         for each in alike:
             if any(
                 _succeeded_in(block, members, succeeded_of(block), each.within)

@@ -183,7 +183,7 @@ class _Counting:
     ) -> None:
         index = self._index
         sets = [
-            _cut(index.members(facet, index.value(facet, name), block), stretches)
+            _cut(index.facet(facet, block).get(index.value(facet, name), 0), stretches)
             for facet, name in OUTCOMES
         ]
         amounts = self._slices(block, stretches) if self._money else []

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.search.blocks import (
     SHIFT,
     SIZE,
@@ -42,13 +43,16 @@ _CANDIDATES = 100
 
 
 class Mover(Struct, frozen=True):
-    """`usual` is the mean number of payments over the same span in each of the four weeks before."""
+    """`usual` is the mean number of payments over the same span in each of the four weeks before;
+    `newest` is the id of the span's newest payment with the value.
+    """
 
     by: By
     value: str
     payments: int
     usual: float
     tally: Tally
+    newest: str
 
 
 class FindMovers(Struct, frozen=True, tag=True):
@@ -72,15 +76,16 @@ class FindMovers(Struct, frozen=True, tag=True):
             for week in range(1, WEEKS + 1)
         ]
         named = (
-            (by, value, usual, name)
+            (by, value, usual, name, newest.id)
             for by, value, usual in _ranked(index, self.dimensions, now, weeks)
-            if (name := _name(index, facet_of(by), value, now)) is not None
+            if (newest := _newest(index, facet_of(by), value, now)) is not None
+            and (name := _name(index, facet_of(by), value, newest)) is not None
         )
         found = list(islice(named, self.limit))
-        tallies = _tallies(index, [(facet_of(by), value) for by, value, _, _ in found], now)
+        tallies = _tallies(index, [(facet_of(by), value) for by, value, *_ in found], now)
         return [
-            Mover(by, name, tally.payments, usual, tally)
-            for (by, _, usual, name), tally in zip(found, tallies, strict=True)
+            Mover(by, name, tally.payments, usual, tally, newest)
+            for (by, _, usual, name, newest), tally in zip(found, tallies, strict=True)
         ]
 
 
@@ -238,19 +243,20 @@ def _tallies(
     return [counting.tally() for counting in tallying]
 
 
-def _name(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> str | None:
-    """Return the value's name: an entity's is read from its newest payment in the journal."""
-    if facet in NAMED:
-        return index.names(facet).get(value) or None
+def _newest(index: AccountIndex, facet: Facet, value: int, stretch: _Stretch) -> Entry | None:
+    """Return the stretch's newest payment of a value, as it is known; None if the journal no longer has
+    it.
+    """
     for block in stretch.blocks:
         members = stretch.of(block, index.members(facet, value, block))
         if members:
-            sequence = (block << SHIFT) + members.bit_length() - 1
-            known = index.tail.known(sequence, index.last)
-            texts = (
-                []
-                if known is None
-                else [t for f, t in entities_of(read_facts(known)) if f is facet]
-            )
-            return next((text for text in texts if index.value(facet, text) == value), None)
+            return index.tail.known((block << SHIFT) + members.bit_length() - 1, index.last)
     return None
+
+
+def _name(index: AccountIndex, facet: Facet, value: int, payment: Entry) -> str | None:
+    """Return the value's name: an entity's is read from a payment of it."""
+    if facet in NAMED:
+        return index.names(facet).get(value) or None
+    texts = (text for of, text in entities_of(read_facts(payment)) if of is facet)
+    return next((text for text in texts if index.value(facet, text) == value), None)

@@ -28,7 +28,7 @@ from tollkeeper.engine.search.outcomes import OUTCOMES
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.scores import SCORE_BUCKETS
 from tollkeeper.engine.search.settled import Hits, settled_hits
-from tollkeeper.engine.search.spans import TimeSpan, spans, spans_of_part
+from tollkeeper.engine.search.spans import SpanPart, spans, spans_of_part
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NO_VALUE, Facet
 
@@ -97,13 +97,14 @@ def performance(
     days = spans(index, since, until, "day", zone)
     mature = index.sequence_at(until - MATURE, 0)
     found: defaultdict[tuple[int, int], _Counting]
-    found = defaultdict(lambda: _Counting(index, days, mature, deny_from))
+    found = defaultdict(lambda: _Counting(index, len(days), mature, deny_from))
     for block in selection.blocks():
+        days_of_block = [*spans_of_part(days, block)]
         kept = settled_hits(index, block) if selection.has_whole(block) else None
         if kept is not None:
             for hits in kept:
                 if hits.rule == index.value(Facet.RULE, rule):
-                    found[hits.version, hits.condition].add_settled(block, hits)
+                    found[hits.version, hits.condition].add_settled(block, hits, days_of_block)
             continue
         members = selection.members(block)
         if not members:
@@ -113,7 +114,7 @@ def performance(
             for version, of_version in versions.items():
                 both = members & having & of_version
                 if both:
-                    found[version, condition].add(block, both)
+                    found[version, condition].add(block, both, days_of_block)
     for version, name in conditions:
         found[version, index.value(Facet.CONDITION, name)]
     refused = {
@@ -142,24 +143,21 @@ def performance(
 class _Counting:
     """Counts one condition's hits, block after block, from the last block to the first."""
 
-    def __init__(
-        self, index: AccountIndex, days: list[TimeSpan], mature: int, deny_from: int
-    ) -> None:
+    def __init__(self, index: AccountIndex, days: int, mature: int, deny_from: int) -> None:
         self.payments = 0
         self.last: int | None = None
         self.refused: list[int] = []
         self._index = index
-        self._days = days
         self._mature = mature
         self._deny_from = deny_from
         self._denying = range(deny_from, SCORE_BUCKETS)
         self._tallying = Tallying(index)
         self._money: Counter[str] = Counter()
         self._immature = self._by_score_too = 0
-        self._trend = [0] * len(days)
+        self._trend = [0] * days
 
-    def add(self, block: int, hits: int) -> None:
-        """Count the hits of a block."""
+    def add(self, block: int, hits: int, days: list[SpanPart]) -> None:
+        """Count the hits of a block, of which these parts are of these days."""
         index, base = self._index, block << SHIFT
         if self.last is None:
             self.last = index.arrived(base + hits.bit_length() - 1)
@@ -168,24 +166,24 @@ class _Counting:
         self._money.update(money_of(index, block, hits))
         above = at_least(index.facet(Facet.SCORE, block), self._deny_from + 1, hits)
         self._by_score_too += above.bit_count()
-        self._add_by_time(block, hits)
+        self._add_by_time(block, hits, days)
         self._add_refused(block, hits)
 
-    def _add_by_time(self, block: int, hits: int) -> None:
+    def _add_by_time(self, block: int, hits: int, days: list[SpanPart]) -> None:
         self._immature += (hits & numbers_from(block, self._mature)).bit_count()
         piece = sliceable(hits)
-        for number, low, high in spans_of_part(self._days, block):
+        for number, low, high in days:
             self._trend[number] += stretch(piece, low, high).bit_count()
 
-    def add_settled(self, block: int, hits: Hits) -> None:
-        """What is kept of a block that is asked for as a whole."""
+    def add_settled(self, block: int, hits: Hits, days: list[SpanPart]) -> None:
+        """What is kept of a block that is asked for as a whole, as `add` counts it."""
         self.payments += hits.counts[0]
         self._tallying.add_counts(hits.counts)
         names = self._index.names(Facet.CURRENCY)
         for currency, paid in hits.money.items():
             self._money[names[currency]] += paid
         self._by_score_too += sum(map(hits.scores.get, self._denying, repeat(0)))
-        days, base = [*spans_of_part(self._days, block)], block << SHIFT
+        base = block << SHIFT
         is_of_one_day = len(days) == 1 and not base < self._mature < base + SIZE
         if is_of_one_day:
             self._immature += hits.counts[0] if self._mature <= base else 0
@@ -195,7 +193,7 @@ class _Counting:
             return
         own = self._hits(block, hits)
         if not is_of_one_day:
-            self._add_by_time(block, own)
+            self._add_by_time(block, own, days)
         self.last = self.last or self._index.arrived(base + own.bit_length() - 1)
         self._add_refused(block, own)
 

@@ -68,16 +68,15 @@ _SUGGESTED = 6
 
 @dataclass(frozen=True, slots=True)
 class BlockOffer:
-    """An unusual value, one of its payments, and what blocking it would have done.
+    """An unusual value, and what blocking it would have done.
 
-    `held_by` is the one of `lists` that already has the value; `like` is a payment by which the value
-    can be looked up, so that the page doesn't contain it; `rule` is the active rule to draft a
-    condition in: the one that decided `like`, or else any. `span` is the 24 hours of the counts, as a search, `hour` the one in which the value
+    `held_by` is the one of `lists` that already has the value; where there are none, `rule` is the
+    active one to draft a condition in: that which decided the newest payment, or else any. `span` is
+    the 24 hours of the counts, as a search, `hour` the one in which the value
     is unusual.
     """
 
     mover: JsonObject
-    like: str
     hour: str
     span: str
     day: int
@@ -255,8 +254,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
     wanted = sorted(movers, key=lambda mover: mover["value"] not in alert["key"])[:_SUGGESTED]
     if not wanted:
         return element("p", words("contain.nothing"), class_="empty")
-    found = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
-    weighed = [each for each in found if each is not None]
+    weighed = await asyncio.gather(*(_weigh_block(here, mover, until, rules) for mover in wanted))
     titles = ("pick", "hour", "usually", "day", "denied", "passed", "list")
     open_ = [each for each in weighed if each.lists and each.held_by is None]
     # A hurried click must not block a value that mostly paid.
@@ -313,21 +311,15 @@ async def _movers(here: Visit, query: Mapping[str, str]) -> list[JsonObject]:
 
 async def _weigh_block(
     here: Visit, mover: JsonObject, until: datetime, rules: Mapping[str, str]
-) -> BlockOffer | None:
-    """Return the effect of a block; None for a value that no payment of the day has."""
+) -> BlockOffer:
+    """Return the effect of a block."""
     by, value = mover["by"], mover["value"]
     hour, span = (
         f"since:{text_of(until - reach)} until:{text_of(until)}"
         for reach in (AROUND, timedelta(days=1))
     )
     query = f"{filter_member(by, value)} {span}"
-    newest, every = await asyncio.gather(
-        here.client.aside("/v1/payments", {"q": query, "limit": "1"}),
-        here.client.aside("/v1/figures", {"q": query, "by": "status"}),
-    )
-    if not newest["payments"]:
-        return None
-    like = newest["payments"][0]["id"]
+    every = await here.client.aside("/v1/figures", {"q": query, "by": "status"})
     of_status = {each["by"]: each["tally"] for each in every["figures"]}
     day = sum(tally["payments"] for tally in of_status.values())
     denied = sum(tally["actions"]["deny"] for tally in of_status.values())
@@ -336,9 +328,15 @@ async def _weigh_block(
     lists = blocking_lists(rules, by)
     held = await find_held(here, lists, value)
     held_by = None if held is None else held.list
-    decided = newest["payments"][0]["analyses"]["rule"]
-    rule = decided["name"] if decided and decided["name"] in rules else next(iter(rules), None)
-    return BlockOffer(mover, like, hour, span, day, denied, passed, lists, held_by, rule)
+    rule = None if lists else await _deciding_rule(here, mover["newest"], rules)
+    return BlockOffer(mover, hour, span, day, denied, passed, lists, held_by, rule)
+
+
+async def _deciding_rule(here: Visit, payment: str, rules: Mapping[str, str]) -> str | None:
+    """Return the active rule that decided a payment, or else any."""
+    found = await here.client.aside(f"/v1/payments/{segment(payment)}", {})
+    decided = found["payment"]["analyses"]["rule"]
+    return decided["name"] if decided and decided["name"] in rules else next(iter(rules), None)
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:
@@ -348,7 +346,7 @@ def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:
     name = f"{words(f'by.{by}')} {shown}"
     # Links to a personal value go by a payment that has it; others contain the value.
     is_masked = shown != mover["value"]
-    shared = {"of": offer.like, "by": by} if is_masked else {}
+    shared = {"of": mover["newest"], "by": by} if is_masked else {}
     own = "" if is_masked else f"{filter_member(by, shown)} "
 
     def link(count: int, more: str = "") -> Html:
@@ -374,7 +372,7 @@ def _pick(here: Visit, offer: BlockOffer, *, chosen: bool) -> Html:
         "input",
         type="checkbox",
         name="pick",
-        value=f"{offer.mover['by']}:{offer.like}",
+        value=f"{offer.mover['by']}:{offer.mover['newest']}",
         checked="" if chosen else None,
     )
     said = element("span", here.words("contain.pick"), " ", class_="unseen")
@@ -399,5 +397,5 @@ def _where(here: Visit, by: str, offer: BlockOffer, name: str) -> Html:
         return choices(f"list_{by}", options, aria_label=f"{words('contain.list')}: {name}")
     if offer.rule is None or not here.may("rules:write"):
         return element("span", words("contain.no_list"), class_="detail")
-    draft = target(f"{rule_address(offer.rule)}/edit", by=by, like=offer.like)
+    draft = target(f"{rule_address(offer.rule)}/edit", by=by, like=offer.mover["newest"])
     return element("a", words("contain.condition"), href=draft)

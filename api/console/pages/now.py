@@ -78,7 +78,7 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         _published(here),
     )
     shown = moving[:_SHOWN]
-    behind = await _mover_addresses(here, shown)
+    behind = [_mover_address(here, mover) for mover in shown]
     words = here.words
     shows_movers = not here.merchants
     content = element(
@@ -159,28 +159,18 @@ async def _alone(here: Visit) -> Html:
     )
 
 
-async def _mover_addresses(here: Visit, movers: list[JsonObject]) -> list[str | None]:
-    """Return the addresses of each mover's payments of the last hour; personal values are referred
-    to by a payment.
-
-    None for those who may not search payments.
+def _mover_address(here: Visit, mover: JsonObject) -> str | None:
+    """Return the address of a mover's payments of the last hour; a personal value is referred to by a
+    payment. None for those who may not search payments.
     """
     if not here.may("personal:read"):
-        return [None] * len(movers)
-    return list(await asyncio.gather(*(_mover_address(here, mover) for mover in movers)))
-
-
-async def _mover_address(here: Visit, mover: JsonObject) -> str:
+        return None
     by, value = mover["by"], mover["value"]
+    if mask_entity(by, value) != value:
+        return target("/console/payments", of=mover["newest"], by=by, q="since:1h")
     # In a search, a network is written as an `ip`.
     named = "ip" if by == "network" else by
-    query = f"{filter_member(named, value)} since:1h"
-    if mask_entity(by, value) == value:
-        return target("/console/payments", q=query)
-    found = await here.client.aside("/v1/payments", {"q": query, "limit": "1"})
-    for payment in found["payments"]:
-        return target("/console/payments", of=payment["id"], by=by, q="since:1h")
-    return "/console/payments"
+    return target("/console/payments", q=f"{filter_member(named, value)} since:1h")
 
 
 def _exactly(here: Visit, count: int, address: str | None) -> Html:
@@ -199,7 +189,7 @@ async def _banner(here: Visit, movers: list[JsonObject], firing: list[JsonObject
     if cause is None:
         return notice("calm", here.words("now.calm"))
     held = await _held_in(here, cause)
-    (address,) = await _mover_addresses(here, [cause])
+    address = _mover_address(here, cause)
     return notice(
         "alarm" if held is None else "good",
         element(

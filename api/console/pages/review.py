@@ -83,14 +83,15 @@ async def _page(here: Visit, shown: Html, order: str | None = None) -> Response[
     words = here.words
     ask = here.client.get
     hour = text_of(here.now - timedelta(hours=1))
-    counted, oldest, given, waiting = await asyncio.gather(
-        ask("/v1/payments/count", {"q": _WAITING}),
+    oldest, given, waiting = await asyncio.gather(
         ask("/v1/payments", {"q": _WAITING, "sort": "oldest", "limit": "1"}),
         ask("/v1/labels", {"since": hour, "source": SOURCE, "limit": str(_MOST)}),
         ask("/v1/figures", {"q": _WAITING, "by": "currency"}),
     )
-    count, verdicts = counted["count"], len(given["labels"])
-    choice = choices("sort", _orders(here, waiting["figures"]), order)
+    by_currency = waiting["figures"]  # each payment has one
+    count = sum(each["tally"]["payments"] for each in by_currency)
+    verdicts = len(given["labels"])
+    choice = choices("sort", _orders(here, by_currency), order)
     button = element("button", words("review.take"), autofocus="")
     content = join_html(
         element("h1", words("frame.review")),

@@ -240,9 +240,7 @@ def _decay(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression
     match node.arguments[0]:
         case s.Name(text="count"):
             weighed = None
-        case s.Call(name=s.Identifier(text="sum"), arguments=(weighed,)) as total if is_bare(
-            total
-        ):
+        case s.Call(name=s.Identifier(text="sum"), arguments=(weighed,)) as total if is_bare(total):
             pass
         case _:
             weighed = node

@@ -264,7 +264,9 @@ def test_a_metric_is_read_with_keys_of_the_payment(rule_of):
     ],
 )
 def test_a_rule_reads_a_metric_as_its_type_declares_it(check_text, metric):
-    declared = check_text(f"event visit\nfield user_id: string required\nmetric m = {metric}").program
+    declared = check_text(
+        f"event visit\nfield user_id: string required\nmetric m = {metric}"
+    ).program
     when = "events.visit.m[user.id] is present"
     text = f"rule example\ncondition c when {when} then deny"
     (read,) = check_text(text, KnownNames(events={"visit": declared})).program.histories

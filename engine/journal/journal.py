@@ -429,9 +429,9 @@ class Journal(ABC):
         """Remove idempotency keys, commands' requests and amendments older than 24 hours."""
         await retention.expire(self.run, now)
 
-    async def take_request(self, request: int) -> None:
-        """Mark a request as begun and delete its contents."""
-        await self.run(lambda connection: requests.take_request(connection, request))
+    async def take_request(self, request: int) -> bool:
+        """Mark a request as begun and delete its contents; whether its command still waits."""
+        return await self.run(lambda connection: requests.take_request(connection, request))
 
     async def answer_abandoned(self, result: str) -> None:
         """Answer, with JSON text, the requests that a former owner began and will never finish."""

@@ -36,9 +36,11 @@ def open_requests(connection: SqlConnection) -> list[CommandRequest]:
     return [CommandRequest(*row) for row in rows]
 
 
-def take_request(connection: SqlConnection, request: int) -> None:
-    """Delete the contents of a request that is about to be done: they may be personal data."""
-    connection.execute("UPDATE requests SET action = '' WHERE id = ?", (request,))
+def take_request(connection: SqlConnection, request: int) -> bool:
+    """Delete the contents of a request that is about to be done: they may be personal data. Whether
+    its command still waits."""
+    done = connection.execute("UPDATE requests SET action = '' WHERE id = ?", (request,))
+    return bool(done.rowcount)
 
 
 def note_progress(connection: SqlConnection, request: int, share: float) -> None:

@@ -123,10 +123,7 @@ async def _answer_abandoned(engine: Engine) -> None:
 
 
 async def _answer_request(engine: Engine, request: CommandRequest) -> None:
-    try:
-        await engine.journal.take_request(request.id)
-    except Unavailable:
-        # The next round finds it again.
+    if not await _taken(engine, request):
         return
     shares: list[float] = []
     doing = asyncio.create_task(_reply(engine, request, shares.append))
@@ -143,6 +140,16 @@ async def _answer_request(engine: Engine, request: CommandRequest) -> None:
             await asyncio.sleep(requests.LOOK_S)
         else:
             return
+
+
+async def _taken(engine: Engine, request: CommandRequest) -> bool:
+    """Take a request, once the journal can be written; whether its command still waits."""
+    while True:
+        try:
+            return await engine.journal.take_request(request.id)
+        except Unavailable:
+            # It may be taken all the same: then no look finds it again.
+            await asyncio.sleep(requests.LOOK_S)
 
 
 async def _reply(engine: Engine, request: CommandRequest, progress: Progress) -> Reply:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 class Proxy:
     """What is sent flows while `requests` and `answers` are set; `held` is set once something waits.
 
-    The first request with the text `unanswered` gets no answer.
+    After requests with the texts `unanswered`, one after the other, the last gets no answer.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -21,7 +21,7 @@ class Proxy:
         self.requests, self.answers, self.held = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.requests.set()
         self.answers.set()
-        self.unanswered: bytes | None = None
+        self.unanswered: list[bytes] = []
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection(*self._server)
@@ -39,9 +39,10 @@ class Proxy:
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
-                if gate is self.requests and self.unanswered and self.unanswered in data:
-                    self.unanswered = None
-                    self.answers.clear()
+                if gate is self.requests and self.unanswered and self.unanswered[0] in data:
+                    self.unanswered.pop(0)
+                    if not self.unanswered:
+                        self.answers.clear()
                 if not gate.is_set():
                     self.held.set()
                     await gate.wait()

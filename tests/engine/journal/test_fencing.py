@@ -223,7 +223,7 @@ async def test_what_was_written_beside_a_refused_entry_is_found_though_another_h
 ):
     async with owned_through_proxy(database) as (proxy, journal):
         await journal.append(make(1))
-        proxy.unanswered = b"COMMIT"
+        proxy.unanswered = [b"COMMIT"]
         appends = [journal.append(make(2)), journal.append(make(3, id="p1"))]
         await proxy.held.wait()
         expire(database)

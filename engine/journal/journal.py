@@ -79,7 +79,11 @@ class Journal(ABC):
 
     @abstractmethod
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
-        """Whether the account has an entry of this kind and id, written or being written."""
+        """Whether the account has an entry of this kind and id, written or being written.
+
+        Raises `Unavailable`; `Fenced` once this process has given the journal up or lost it, so that
+        windows count nothing more: they are written to a file meanwhile.
+        """
 
     @abstractmethod
     def trusted_clock(self) -> int:
@@ -127,6 +131,10 @@ class Journal(ABC):
         """A new connection for reading."""
 
     @abstractmethod
+    def _require_own(self) -> None:
+        """Raise `Fenced` where the journal is this process's no more."""
+
+    @abstractmethod
     async def _leave_nothing_behind(self) -> None:
         """Remove overwritten data from the places where the database still has it."""
 
@@ -150,7 +158,7 @@ class Journal(ABC):
 
     async def first_and_last(self, account: int, record_id: str) -> tuple[Entry, Entry] | None:
         """A payment's creation and its last update (or the creation again); None when there is no
-        such payment. Waits for what is being written, as it may be lost."""
+        such payment. Waits for what is being written, as it may be lost. Raises as `exists`."""
         kinds = (Kind.PAYMENT, Kind.UPDATE)
         while True:
             found = await self._with_unsettled(
@@ -161,6 +169,7 @@ class Journal(ABC):
             )
             unsettled = self._in_flight.futures(account, record_id, *kinds)
             if not unsettled:
+                self._require_own()
                 return (found[0], found[-1]) if found else None
             await asyncio.wait(unsettled)
 

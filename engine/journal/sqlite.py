@@ -215,6 +215,9 @@ class SqliteJournal(Journal):
     async def prove(self, since: float) -> None:
         """The folder's lock is the proof."""
 
+    def _require_own(self) -> None:
+        """The folder's lock is the proof."""
+
     async def wait_until_lost(self) -> None:
         # Never: this process holds the folder's lock as long as it lives.
         await asyncio.get_running_loop().create_future()

@@ -60,6 +60,7 @@ _POINT_READS = 4
 _LIST_BATCH = 500
 _RENEW_S = LEASE_S / 4
 _RETRY_S = 0.25
+_LOST = "another process has taken the journal over"
 
 T = TypeVar("T")
 
@@ -182,9 +183,13 @@ class PostgresJournal(Journal):
     def has_room(self) -> bool:
         return self._writer.has_room()
 
+    def _require_own(self) -> None:
+        if self._store.is_lost:
+            raise Fenced(_LOST)
+
     def write_failure(self) -> str | None:
         if self._store.is_lost:
-            return "another process has taken the journal over"
+            return _LOST
         if self._ownership.epoch < 0:
             # Another process writes the journal.
             return None
@@ -205,6 +210,7 @@ class PostgresJournal(Journal):
         is_unused = self._unused_ids.is_unused(account, record_id)
         if is_unused is None:
             is_unused = await self._look_up_prefix(account, record_id)
+        self._require_own()
         if is_unused:
             return False
         while True:
@@ -218,6 +224,7 @@ class PostgresJournal(Journal):
             # Whoever asked at the same time may have appended it meanwhile.
             is_appended = watch.is_touched or self._in_flight.futures(account, record_id, kind)
             if is_there or not is_appended:
+                self._require_own()
                 return is_there
 
     def record_states(self, account: int, record_id: str, up_to: int) -> list[Entry]:
@@ -404,7 +411,7 @@ class PostgresJournal(Journal):
         begun = time.monotonic()
         try:
             if (await self.standing()).owner != self._ownership.owner:
-                raise Fenced("another process has taken the journal over")
+                raise Fenced(_LOST)
             self._confirmed_at = begun
         finally:
             self._confirmation = None

@@ -508,6 +508,18 @@ async def test_what_a_former_owner_knows_is_no_answer_once_another_has_taken_ove
             await owner.prove(time.monotonic())
 
 
+async def test_who_has_handed_the_journal_over_is_let_count_nothing_more(database, make):
+    async with open_database(database, "serve") as journal:
+        await journal.append(make(1, id="order-1001-1"))
+        await journal.hand_over()
+        for id_ in ("new", "order-1001-1", "order-1001-2"):
+            with pytest.raises(Fenced):
+                await journal.exists(1, Kind.PAYMENT, id_)
+            with pytest.raises(Fenced):
+                await journal.first_and_last(1, id_)
+        assert (await journal.standing()).last == 1
+
+
 async def test_an_append_proves_and_all_who_wait_look_once(database, make):
     async with owned_through_proxy(database) as (proxy, journal):
         before = time.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import cast
+from typing import Final, cast
 
 from tollkeeper.api.http.frames import (
     ACCEPTED,
@@ -21,6 +21,8 @@ from tollkeeper.api.http.frames import (
 )
 from tollkeeper.api.http.node_connection import CONNECT_S, Broken, connect_to_node
 from tollkeeper.api.http.plain import PlainHead, SteppedRequest
+
+_NO_ROOM: Final = b"HTTP/1.1 503 "
 
 
 class PaymentLink(asyncio.Protocol):
@@ -96,8 +98,12 @@ class PaymentLink(asyncio.Protocol):
 
     def _open(self) -> None:
         head, blank, rest = self._rest.partition(b"\r\n\r\n")
-        if blank:
-            self._rest = rest
+        if not blank:
+            return
+        self._rest = rest
+        if head.startswith(_NO_ROOM):
+            self.opening.set_exception(Broken("the other node takes no connection for now"))
+        else:
             self.opening.set_result(head + blank == ACCEPTED)
 
     def _settle(self, number: int, status: int, rest: bytes) -> None:

@@ -37,6 +37,7 @@ from tollkeeper.api.http.taken_payments import PaymentLinks, TakenPayment
 pytestmark = pytest.mark.anyio
 HEADERS = [(b"host", b"shop"), (b"authorization", b"Bearer k"), (b"content-length", b"2")]
 LINE = b"POST /v1/payments HTTP/1.1\r\n"
+CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"
 FIND: Find = routes_of([("/v1/payments", "POST"), ("/v1/payments/{id}", "PATCH")])
 
 
@@ -82,6 +83,7 @@ class Owner:
     shards: list[bytes] = field(default_factory=list)
     ended: list[asyncio.Future[None]] = field(default_factory=list)
     address: tuple[str, int] = ("", 0)
+    openings: list[bytes] = field(default_factory=list)
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ended = asyncio.get_running_loop().create_future()
@@ -89,7 +91,7 @@ class Owner:
         request = await reader.readuntil(b"\r\n\r\n")
         assert b"%b: %b" % UPGRADE in request
         self.shards.append(request.partition(b"%b: " % SHARD)[2].split(b"\r\n")[0])
-        writer.write(ACCEPTED)
+        writer.write(self.openings.pop(0) if self.openings else ACCEPTED)
         rest = b""
         while received := await reader.read(1 << 20):
             frames, rest = take_sent(rest + received)
@@ -245,6 +247,14 @@ async def test_a_node_that_cannot_be_reached_has_certainly_done_nothing() -> Non
         address = f"http://127.0.0.1:{bound.getsockname()[1]}"
     forwarder = Forwarder(None, 30)
     assert await forwarder.forward_payment(address, asked()) is Forwarded.NOT_DONE
+
+
+async def test_a_node_with_too_many_connections_takes_payments_again_later() -> None:
+    async with owner(created) as (node, send):
+        node.openings = [CROWDED]
+        assert await send(asked()) is Forwarded.NOT_DONE
+        assert await send(asked()) is Forwarded.ANSWERED
+    assert len(node.shards) == 2
 
 
 async def answer_waiting(payment: TakenPayment, waits: asyncio.Future[None] | None) -> None:

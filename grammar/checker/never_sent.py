@@ -4,7 +4,7 @@ occur.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tollkeeper.grammar import check_warnings as say
 from tollkeeper.grammar import program as p
@@ -77,17 +77,22 @@ def _of_cased(value: p.Expression, literal: p.Constant) -> Iterator[Diagnostic]:
     text = str(literal.value)
     match value.function:
         case "lower":
-            meant = text.lower()
+            meant = _by_character(str.lower, text)
         case "upper":
-            meant = text.upper()
+            meant = _by_character(str.upper, text)
         case "left":
             meant = text[: _length(value)]
         case "email_domain":
-            meant = text.lower().rpartition("@")[2]
+            meant = _by_character(str.lower, text).rpartition("@")[2]
         case _:
             return
     if meant != text:
         yield say.never_given(literal.span, value.function, meant)
+
+
+def _by_character(case: Callable[[str], str], text: str) -> str:
+    """The text as `lower` and `upper` give it: no character becomes two, none goes by its neighbours."""
+    return "".join(one if len(one := case(character)) == 1 else character for character in text)
 
 
 def _length(left: p.Call) -> int:

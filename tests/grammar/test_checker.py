@@ -425,3 +425,14 @@ def test_long_chains_of_lets_are_checked_without_depth(check_text):
     lines += [f"let l{i} = l{i - 1} + l{i - 1}" for i in range(1, 499)]
     lines += ["condition c when not (l498 > 5) then deny"]
     assert check_text("\n".join(lines)).program is not None
+
+
+@pytest.mark.parametrize("call", ['lower(user.id) == "İd"', 'upper(user.id) == "STRAßE"'])
+def test_a_text_that_a_function_gives_character_by_character_may_occur(check_text, call):
+    assert check_text(f"rule example\ncondition c when {call} then deny").diagnostics == ()
+
+
+def test_what_lower_gives_of_a_text_is_told_as_it_gives_it(check_text):
+    text = 'rule example\ncondition c when lower(user.id) == "ΣΑΣ" then deny'
+    (found,) = check_text(text).diagnostics
+    assert "σασ" in f"{found.message} {found.help}"

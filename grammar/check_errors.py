@@ -6,11 +6,11 @@ problem in one line, and the fix if there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
-from tollkeeper.grammar.fixes import inserting, removing, replacing
+from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.words import did_you_mean, likely_word, listed
@@ -28,11 +28,13 @@ def _error(
     return Diagnostic(code, "error", span, message, help, fixes)
 
 
-def _likely(span: Span, word: str, candidates: Iterable[str], form: str = "{}") -> Iterator[Fix]:
-    """The fix that replaces `word` by what was probably meant, written in the given form."""
+def _likely(
+    span: Span, word: str, candidates: Iterable[str], written: Callable[[str], str] = str
+) -> Iterator[Fix]:
+    """The fix that replaces `word` by what was probably meant, as `written` writes it."""
     likely = likely_word(word, candidates)
     if likely is not None:
-        yield replacing(span, form.format(likely))
+        yield replacing(span, written(likely))
 
 
 def _misspelling(
@@ -42,12 +44,12 @@ def _misspelling(
     name: str,
     known: Iterable[str],
     help_: str | None = None,
-    form: str = "{}",
+    written: Callable[[str], str] = str,
 ) -> Diagnostic:
     """An error for a name that isn't in `known`, with the likely correction, or else with `help_`."""
     known = list(known)
     found = did_you_mean(name, known) or help_
-    return _error(code, span, message, found, *_likely(span, name, known, form))
+    return _error(code, span, message, found, *_likely(span, name, known, written))
 
 
 def _quote(text: str) -> str:
@@ -91,12 +93,12 @@ def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
 
 def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     help_, message = f"declare it: `list {name}: string`", f"there is no list `@{name}`"
-    return _misspelling("unknown-list", span, message, name, known, help_, "@{}")
+    return _misspelling("unknown-list", span, message, name, known, help_, "@{}".format)
 
 
 def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
     help_, message = f"declare it: `table {name}: column: string`", f"there is no table `@{name}`"
-    return _misspelling("unknown-list", span, message, name, known, help_, "@{}")
+    return _misspelling("unknown-list", span, message, name, known, help_, "@{}".format)
 
 
 def unknown_column(span: Span, table: str, name: str, known: Iterable[str]) -> Diagnostic:
@@ -359,7 +361,7 @@ def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> 
     if fix is None and len(known) <= 12:
         fix = f"it is one of {listed(known)}"
     owner = _quote(meets) if meets else "this"
-    fixes = _likely(span, text, known, '"{}"')
+    fixes = _likely(span, text, known, quoted)
     return _error("unknown-value", span, f"{_quote(text)} is not a value of {owner}", fix, *fixes)
 
 
@@ -369,7 +371,7 @@ def unknown_label(span: Span, text: str, known: Sequence[str]) -> Diagnostic:
         span,
         f"{_quote(text)} is not a label",
         did_you_mean(text, known) or f"it is one of {listed(known)}",
-        *_likely(span, text, known, "{}"),
+        *_likely(span, text, known),
     )
 
 
@@ -379,7 +381,7 @@ def unknown_currency(span: Span, text: str, choices: Sequence[str]) -> Diagnosti
         span,
         f"{_quote(text)} is not a currency of ISO 4217",
         did_you_mean(text, choices),
-        *_likely(span, text, choices, '"{}"'),
+        *_likely(span, text, choices, quoted),
     )
 
 

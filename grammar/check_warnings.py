@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
-from tollkeeper.grammar.fixes import inserting, removing, replacing
+from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.words import listed
 
@@ -225,8 +225,8 @@ def never_given(span: Span, function: str, meant: str) -> Diagnostic:
         "never-sent",
         span,
         f"`{function}` never gives this text",
-        f'did you mean `"{meant}"`?',
-        *([replacing(span, f'"{meant}"')] if meant.isprintable() and '"' not in meant else []),
+        f"did you mean `{quoted(meant)}`?",
+        replacing(span, quoted(meant)),
     )
 
 

@@ -10,6 +10,7 @@ from tollkeeper.grammar.syntax import Span
 
 MAX_ROUNDS: Final = 50
 """The most rounds of fixing and checking again: a fix may reveal the next error."""
+_ESCAPES: Final = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\t": r"\t"}
 
 
 def replacing(span: Span, text: str, *, safe: bool = False) -> Fix:
@@ -25,6 +26,17 @@ def inserting(place: int, text: str, *, safe: bool = False) -> Fix:
 def removing(span: Span, *, safe: bool = False) -> Fix:
     """Return the fix that removes a span."""
     return Fix("take it out", (Edit(span, ""),), safe)
+
+
+def quoted(text: str) -> str:
+    """Return a text as a file writes it: in quotes, with escapes where they are needed."""
+    return f'"{"".join(map(_written, text))}"'
+
+
+def _written(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    return character if character.isprintable() else f"\\u{{{ord(character):X}}}"
 
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:

@@ -14,7 +14,8 @@ from tollkeeper.cli import main
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Edit, Fix
-from tollkeeper.grammar.fixes import applied_safely, apply_fixes
+from tollkeeper.grammar.fixes import applied_safely, apply_fixes, quoted
+from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.tests.examples import examples
 
@@ -121,3 +122,17 @@ def test_fixes_are_in_json_as_places_and_replacements(tmp_path):
             ],
         }
     ]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
+def test_a_quoted_text_is_read_as_it_was(text):
+    file = parse(rule(f"user.id == {quoted(text)}")).file
+    assert file is not None
+    assert file.items[0].when.right.value == text
+
+
+@pytest.mark.parametrize("written", [r'lower(user.id) == "A\\N"', r'lower(user.id) == "A\"N"'])
+def test_a_fix_writes_a_text_with_its_escapes(written):
+    (found,) = found_in(rule(written))
+    text = apply_fixes(rule(written), found.fixes)
+    assert text == rule(written.replace("A", "a").replace("N", "n"))

@@ -442,6 +442,9 @@ class Test:
 
 # Programs
 
+OF_EVENT = "event "
+"""What the source of a let begins with that comes from an event type."""
+
 
 @dataclass(frozen=True, slots=True)
 class Let:
@@ -453,6 +456,12 @@ class Let:
     span: Span
     value: Expression
     source: str | None = None
+
+    @property
+    def event(self) -> str | None:
+        """The event type that the let comes from with a metric; its name may be another let's too."""
+        source = self.source or ""
+        return source.removeprefix(OF_EVENT) if source.startswith(OF_EVENT) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,8 +104,7 @@ def _lets(program: p.Program) -> Iterator[NamedPart]:
 
 def _name_of(let: p.Let) -> str:
     """A let's name, after its event type's if it has one: a rule's own let may have the same."""
-    event = (let.source or "").partition("event ")[2]
-    return f"{event}.{let.name}" if event else let.name
+    return f"{let.event}.{let.name}" if let.event else let.name
 
 
 def _decisive(program: p.Program) -> Iterator[NamedPart]:

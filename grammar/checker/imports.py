@@ -31,7 +31,7 @@ def take_let(work: Work, lets: tuple[p.Let, ...], index: int, source: str) -> in
 
 def series_of(work: Work, event: p.EventType, metric: p.Metric) -> p.Series:
     """Return a metric's series with its lets replaced by this program's."""
-    source = f"event {event.name}"
+    source = f"{p.OF_EVENT}{event.name}"
     history = metric.history
     inner = [part.index for part in parts(history) if isinstance(part, p.LetValue)]
     for index in inner:

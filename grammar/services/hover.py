@@ -72,7 +72,7 @@ def _types(document: Document) -> dict[str, str]:
     return {
         let.name: type_in_words(let.value.type)
         for let in (() if document.program is None else document.program.lets)
-        if not isinstance(let.value, p.MetadataFact)
+        if let.event is None and not isinstance(let.value, p.MetadataFact)
     }
 
 
@@ -150,7 +150,7 @@ def histories_at(document: Document, offset: int) -> tuple[p.History, ...]:
     """Return the aggregates over history at the offset, or in the let that it names."""
     if document.program is None or isinstance(document.program, p.Definitions):
         return ()
-    lets = {let.name: let for let in document.program.lets}
+    lets = {let.name: let for let in document.program.lets if let.event is None}
     mention = mention_at(document, offset)
     if mention is not None and mention.symbol.kind == "let" and mention.symbol.name in lets:
         inner = parts(lets[mention.symbol.name].value)

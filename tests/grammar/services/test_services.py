@@ -140,6 +140,14 @@ def test_a_let_has_its_type(read: Read) -> None:
     assert [(let.name.text, kind) for let, kind in let_types(document)] == [("x", "boolean")]
 
 
+def test_a_let_has_its_own_type_beside_one_of_an_event_type_with_its_name(read: Read) -> None:
+    when = "failed > 1 and events.user_authentication.failures[user.id] > 1"
+    document = read(
+        f"rule a\n  let failed = length(user.id)\n  condition b when {when} then deny\n"
+    )
+    assert [kind for _, kind in let_types(document)] == ["number from 0"]
+
+
 def test_a_name_is_found_wherever_it_stands(read: Read) -> None:
     document = read(RULE)
     mention = mention_at(document, RULE.index("large and"))

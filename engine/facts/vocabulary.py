@@ -63,16 +63,19 @@ def _private(value: Value) -> str | None:
     return "a private one is refused" if isinstance(value, int) and is_private(value) else None
 
 
-def _too_long(bare: inspect.Type) -> Callable[[Value], str | None] | None:
-    """Why a field can never hold a text constant: the text is too long, or empty."""
+def _too_long(bare: inspect.Type, blank: bool) -> Callable[[Value], str | None] | None:
+    """Why a field can never hold a text constant: the text is too long, or empty; `blank` says that
+    an empty one counts as missing."""
     if not isinstance(bare, inspect.StrType) or bare.max_length is None:
         return None
-    most, least = bare.max_length, bare.min_length or 0
+    most, least = bare.max_length, 1 if blank else bare.min_length or 0
 
     def refuses(value: Value) -> str | None:
         if len(str(value)) > most:
             return f"it has at most {most} characters"
-        return None if len(str(value)) >= least else "it is never empty"
+        if len(str(value)) >= least:
+            return None
+        return "an empty one counts as missing" if blank else "it is never empty"
 
     return refuses
 
@@ -151,11 +154,12 @@ def _fields(
     assert isinstance(described, inspect.StructType)
     for field in described.fields:
         path = (*above, field.name)
-        bare, rule, doc = bare_type(field.type)
+        bare, further, doc = bare_type(field.type)
+        rule = further.get("rule")
         attributes = (*access, field.name) if access else _of_element(field.name)
         if access[:1] == ("payment",):
             attributes = _DERIVED_ACCESS.get(path, attributes)
-        refuses = _REFUSALS.get(rule or "") or _too_long(bare)
+        refuses = _REFUSALS.get(rule or "") or _too_long(bare, "blank" in further)
         type_ = _type(bare, rule, codes)
         yield Field(path, type_, doc, attributes, field.required, refuses, _longest(type_, bare))
         if isinstance(bare, inspect.StructType):
@@ -166,12 +170,13 @@ def _of_element(name: str) -> tuple[str, ...]:
     return ("microseconds",) if name == "timestamp" else (name,)
 
 
-def bare_type(described: inspect.Type) -> tuple[inspect.Type, str | None, str]:
-    """The type without None and without its annotations, the rule's name, the description."""
-    rule, doc = None, ""
+def bare_type(described: inspect.Type) -> tuple[inspect.Type, Mapping[str, Any], str]:
+    """The type without None and without its annotations, what these say further, the description."""
+    further: dict[str, Any] = {}
+    doc = ""
     while True:
         if isinstance(described, inspect.Metadata):
-            rule = (described.extra or {}).get("rule", rule)
+            further |= described.extra or {}
             doc = (described.extra_json_schema or {}).get("description", doc)
             described = described.type
         elif isinstance(described, inspect.UnionType):
@@ -179,7 +184,7 @@ def bare_type(described: inspect.Type) -> tuple[inspect.Type, str | None, str]:
                 one for one in described.types if not isinstance(one, inspect.NoneType)
             )
         else:
-            return described, rule, doc
+            return described, further, doc
 
 
 def _type(bare: inspect.Type, rule: str | None, codes: Mapping[str, tuple[str, ...]]) -> Type:

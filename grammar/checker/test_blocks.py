@@ -180,11 +180,21 @@ def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
 
 
 def _refusal(work: Work, target: p.Expression, constant: p.Constant) -> str | None:
-    """Return why a payment with this value is refused; None if it isn't."""
-    if not isinstance(target, p.Fact):
-        return None
-    refuses = work.vocabulary.payment[".".join(target.path)].refuses
-    return None if refuses is None else refuses(constant.value)
+    """Return why a payment or event with this value is refused; None if it isn't."""
+    match target:
+        case p.Fact():
+            refuses = work.vocabulary.payment[".".join(target.path)].refuses
+            return None if refuses is None else refuses(constant.value)
+        case p.EventFact(type=t.String(choices=None)):
+            return _refusal_of_text(str(constant.value))
+        case _:
+            return None
+
+
+def _refusal_of_text(text: str) -> str | None:
+    if len(text) > t.LONGEST_EVENT_TEXT:
+        return f"it has at most {t.LONGEST_EVENT_TEXT} characters"
+    return None if text else "it is missing rather than empty"
 
 
 def _has_its_decimals(work: Work, given: s.Assignment, constant: p.Constant, kind: t.Type) -> bool:

@@ -436,3 +436,12 @@ def test_what_lower_gives_of_a_text_is_told_as_it_gives_it(check_text):
     text = 'rule example\ncondition c when lower(user.id) == "ΣΑΣ" then deny'
     (found,) = check_text(text).diagnostics
     assert "σασ" in f"{found.message} {found.help}"
+
+
+@pytest.mark.parametrize("written", ["", "x" * 1025])
+def test_an_event_is_not_given_a_text_that_none_has(check_text, written):
+    text = (
+        'event visit\nfield user_id: string required\nmonitor m when user_id == "a"\n'
+        f'test "t" given user_id = "{written}" expect no alert'
+    )
+    assert [each.code for each in check_text(text).diagnostics] == ["given-form"]

@@ -214,6 +214,9 @@ def _entry(work: Work, given: s.Assignment, target: p.MetadataFact) -> p.GivenVa
         work.report(say.given_literal(given.value.span))
         return None
     constant = literals.read(work, given.value)
+    if constant is not None and isinstance(constant.type, t.Duration):
+        work.report(say.metadata_kind(given.value.span, kind_of(constant.type)))
+        return None
     if constant is None or not literals.in_range(work, given.value, constant, _metadata(target)):
         return None
     return p.GivenValue(target, constant)

@@ -445,3 +445,11 @@ def test_an_event_is_not_given_a_text_that_none_has(check_text, written):
         f'test "t" given user_id = "{written}" expect no alert'
     )
     assert [each.code for each in check_text(text).diagnostics] == ["given-form"]
+
+
+def test_metadata_is_not_given_a_length_of_time(check_text):
+    text = (
+        'rule example\ncondition c when metadata["n"] > 3 then deny\n'
+        'test "t" given metadata["n"] = 5m expect deny'
+    )
+    assert [each.code for each in check_text(text).diagnostics] == ["open-metadata"]

@@ -35,8 +35,9 @@ class NameUse(IntEnum):
 
     CURSOR = 1
     ALERT = 2
-    DELIVERY = 3
+    ALERT_DELIVERY = 3
     NODE = 4
+    ENTRY_DELIVERY = 5
 
 
 class Spot(NamedTuple):

@@ -522,5 +522,8 @@ def forget_account_step(connection: SqlConnection, account: int) -> bool:
 
 def _delivery_id(key: FolderKey, notice: Notice) -> str:
     """The notice's id: the same each time, and it reveals nothing about other notices."""
-    spot = Spot(notice.sequence, notice.number)
-    return f"{key.name_of(NameUse.DELIVERY, notice.account, spot)}-{webhook_id(notice.url)[3:15]}"
+    # An entry may raise an alert and be told of itself.
+    is_alert = notice.kind == "alert.raised"
+    use = NameUse.ALERT_DELIVERY if is_alert else NameUse.ENTRY_DELIVERY
+    name = key.name_of(use, notice.account, Spot(notice.sequence, notice.number))
+    return f"{name}-{webhook_id(notice.url)[3:15]}"

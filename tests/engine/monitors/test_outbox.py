@@ -89,6 +89,19 @@ def test_a_notice_that_is_there_already_stays_as_it_is(connection: SqlConnection
     assert subjects(connection, DEAD, "pending") == ["p-4", "p-3", "p-2"]
 
 
+def test_an_alert_hides_no_notice_of_the_entry_that_raised_it(connection: SqlConnection) -> None:
+    outbox.add_notices(connection, [Notice(1, DEAD, "alert.raised", 4)], KEY, now=0)
+    put(connection, DEAD, range(4, 6))
+    outbox.add_notices(connection, [Notice(1, DEAD, "alert.raised", 5)], KEY, now=0)
+    kinds = [(each.sequence, each.kind) for each in outbox.deliveries(connection, 1, None, 4, DEAD)]
+    assert sorted(kinds) == [
+        (4, "alert.raised"),
+        (4, "payment.decided"),
+        (5, "alert.raised"),
+        (5, "payment.decided"),
+    ]
+
+
 def test_what_a_removed_webhook_left_is_dropped(connection: SqlConnection) -> None:
     put(connection, DEAD, range(5, 12))
     outbox.trim(connection, 1, DEAD)

@@ -15,6 +15,8 @@ from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 
+_DURATION_SCALE = 6
+"""A duration is given in seconds, and carried in µs."""
 POINTS = 25
 """One point an hour for a day, both ends included: as far back as the windows hold every record."""
 
@@ -58,8 +60,8 @@ def _read_key(metric: LoadedMetric, keys: Sequence[str]) -> Key:
         raise KeyMismatch(f"`{metric.name}` has {many}: give `key` once for each, in order")
     try:
         return tuple(map(_read, metric.keys, keys))
-    except (ValueError, InvalidOperation) as error:
-        raise KeyMismatch(str(error) or "this is not a number") from None
+    except ValueError as error:
+        raise KeyMismatch(str(error)) from None
 
 
 def _read(type_: t.Type, text: str) -> Value:
@@ -67,7 +69,7 @@ def _read(type_: t.Type, text: str) -> Value:
         case t.Number(scale=None):
             return float(text)
         case t.Number(scale=int(scale)):
-            return int(Decimal(text).scaleb(scale))
+            return _read_decimal(text, scale)
         case t.Boolean():
             return read_value("boolean", text)
         case t.Ip():
@@ -75,6 +77,18 @@ def _read(type_: t.Type, text: str) -> Value:
         case t.Instant():
             return read_value("instant", text)
         case t.Duration():
-            return int(Decimal(text).scaleb(6))
+            return _read_decimal(text, _DURATION_SCALE)
         case _:
             return text
+
+
+def _read_decimal(text: str, scale: int) -> int:
+    """The number times 10 ** `scale`. Raises `ValueError`, also for more digits than programs carry."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError("this is not a number") from None
+    # Few characters may stand for a million digits, which take minutes.
+    if not number.is_finite() or number.adjusted() >= t.MAX_DIGITS:
+        raise ValueError(f"a number has at most {t.MAX_DIGITS} digits")
+    return int(number.scaleb(scale))

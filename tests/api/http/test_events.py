@@ -472,6 +472,23 @@ async def test_a_metric_is_read_now_and_over_the_last_day(shop: Service) -> None
     assert (await shop.client.get(f"{path}x", params={"key": "u-1"})).status_code == 404
 
 
+async def test_a_metric_s_key_is_a_number_of_few_digits(service: Service) -> None:
+    text = """
+event parcel
+  field weight: number required
+  metric alike = count(events by weight over 1h)
+"""
+    assert (await publish(service, text, "parcel")).status_code == 201
+    await send(service, type="parcel", data={"weight": 1.5})
+    path = "/v1/event-types/parcel/metrics/alike"
+    for key, alike in (("1.50", 1), ("15e-1", 1), ("-1.5", 0), ("1e-999999", 0), ("1e37", 0)):
+        answer = await service.client.get(path, params={"key": key})
+        assert answer.json()["metric"]["value"] == alike
+    for key in ("1e38", "1e400000", "1e9999999", "-Infinity", "NaN", "sNaN", "heavy"):
+        refused = await service.client.get(path, params={"key": key})
+        assert errors(refused) == [("key", "invalid_value")]
+
+
 async def test_a_breaking_version_needs_to_be_planned(shop: Service) -> None:
     text = SIGN_INS.replace("field device: string", "field device: string required")
     answer = await publish(shop, text)

@@ -42,9 +42,10 @@ def now() -> int:
 
 
 def read_iso_8601(text: str) -> datetime:
-    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time"), in UTC.
+    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time"), in
+    UTC.
 
-    Raises `ValueError` for any other text, and `OverflowError` where UTC's calendar has no such day.
+    Raises `ValueError` for any other text, also for an instant that UTC's calendar does not have.
     """
     found = next(filter(None, (form.fullmatch(text[: _LONGEST + 1]) for form in _FORMS)), None)
     if found is None or len(text) > _LONGEST:
@@ -58,7 +59,7 @@ def read_iso_8601(text: str) -> datetime:
     time = f"{found['hour']}:{found['minute']}:{second}{fraction}"
     try:
         return msgspec.convert(f"{day}T{time}{offset}", Rfc3339).astimezone(UTC)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, OverflowError):
         raise ValueError("this is no date and time of the calendar") from None
 
 

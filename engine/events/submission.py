@@ -163,7 +163,7 @@ def _more(body: bytes, now: int, active: ActivePrograms) -> list[Violation]:
 def _moment(timestamp: Any, now: int) -> int:
     try:
         return to_microseconds(read_iso_8601(timestamp))
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         return now
 
 

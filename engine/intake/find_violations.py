@@ -236,7 +236,7 @@ class _Search:
         """An instant in a form of ISO 8601 that the decoder does not know."""
         try:
             value = read_iso_8601(json.decode(sent, type=str))
-        except (ValueError, OverflowError):
+        except ValueError:
             return self.refuse(shape.refusal(field, bytes(sent)))
         self.found += _broken_rules(self.rules, shape, field, value)
         return value

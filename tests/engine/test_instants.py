@@ -60,3 +60,21 @@ def test_what_is_beyond_the_calendar_is_no_instant(build: Any, count: int) -> No
 def test_what_has_no_offset_is_no_instant(build: Any, sent: Any) -> None:
     with pytest.raises(TypeError):
         build.to_microseconds(sent)
+
+
+@given(st.datetimes(timezones=offsets))
+def test_an_instant_that_is_read_can_always_be_shown(instant: datetime) -> None:
+    count = (instant - EPOCH) // MICROSECOND
+    if FIRST <= count <= LAST:
+        read = instants.read_iso_8601(instant.isoformat())
+        assert instants.show_instant(instants.to_microseconds(read))
+        assert read == instant
+    else:
+        with pytest.raises(ValueError, match="calendar"):
+            instants.read_iso_8601(instant.isoformat())
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59-03:00", "0001-01-01T00:00:00+14:00"])
+def test_what_utc_has_no_date_for_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="calendar"):
+        instants.read_iso_8601(text)

@@ -104,6 +104,14 @@ async def test_an_expired_entry_decides_no_more(service: Service) -> None:
     assert await met(service) is None
 
 
+async def test_an_end_that_no_answer_could_show_is_refused(service: Service) -> None:
+    await make(service)
+    put_ = await put(service, {"value": "u-1", "expires_at": "9999-12-31T23:59:59-03:00"})
+    assert errors(put_) == [("entries[0].expires_at", "invalid_format")]
+    await put(service, {"value": "u-1", "expires_at": "9999-12-31T23:59:59Z"})
+    assert (await service.client.get("/v1/lists/blocked/entries")).status_code == 200
+
+
 async def test_entries_are_read_in_pages(service: Service) -> None:
     await make(service)
     await put(service, *({"value": f"v-{number:04}"} for number in range(1203)))

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rich.console import Console
+from rich.console import Console, RenderHook
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import (
+        ConsoleOptions,
+        ConsoleRenderable,
+        RenderableType,
+        RenderResult,
+    )
     from rich.text import Text
 
     from tollkeeper.engine.intake.violations import Violation
@@ -19,9 +24,37 @@ if TYPE_CHECKING:
 OK, NO, USAGE = 0, 1, 2
 PIPE_WIDTH = 10_000
 
-# Without markup, since data from outside may contain brackets.
-out = Console(markup=False, highlight=False)
-err = Console(stderr=True, markup=False, highlight=False)
+_CONTROLS = {code for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+_SHOWN = dict.fromkeys(_CONTROLS, "\N{REPLACEMENT CHARACTER}")
+_ESCAPED = {code: f"\\u{code:04x}" for code in _CONTROLS}
+
+
+class _Harmless(RenderHook):
+    """Shows control characters in data as a sign: a terminal would obey them."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Shown(each) for each in renderables]
+
+
+class _Shown:
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            is_ours = segment.control is not None
+            yield segment if is_ours else segment._replace(text=segment.text.translate(_SHOWN))
+
+
+def _console(**settings: Any) -> Console:
+    # Without markup, since data from outside may contain brackets.
+    console = Console(markup=False, highlight=False, **settings)
+    console.push_render_hook(_Harmless())
+    return console
+
+
+out = _console()
+err = _console(stderr=True)
 
 
 def say(message: str, style: str = "") -> None:
@@ -69,12 +102,13 @@ def show_rows(titles: Sequence[str], rows: Sequence[Sequence[object]], as_json_:
 
 def show_whole(drawn: RenderableType) -> None:
     """Print without cutting to a width in a pipe."""
-    piped = Console(width=PIPE_WIDTH, markup=False, highlight=False)
+    piped = _console(width=PIPE_WIDTH)
     (out if out.is_terminal else piped).print(drawn, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))  # noqa: T201 - for a program
+    text = json.dumps(value, indent=2, ensure_ascii=False).translate(_ESCAPED)
+    print(text)  # noqa: T201 - for a program
 
 
 def json_line(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What comes from outside is printed as it is: brackets are no markup."""
+"""What comes from outside is printed as it is: brackets are no markup, controls command nothing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.text import Text
 
 from tollkeeper.api.terminal.decision_lines import decision_table
-from tollkeeper.api.terminal.output import refuse, say, show_rows, show_whole
+from tollkeeper.api.terminal.output import (
+    print_json,
+    print_lines,
+    refuse,
+    say,
+    show_rows,
+    show_whole,
+)
 from tollkeeper.cli import main
 
 HOSTILE = "a[red]b[/red]c[/]d[link=x]"
@@ -24,6 +32,20 @@ def test_no_line_takes_brackets_for_markup(capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr()
     assert told.err.count(HOSTILE) == 2
     assert told.out.count(HOSTILE) == 2
+
+
+def test_no_line_lets_data_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = "\x1b]0;title\x07\x9b2J\x1b[8mhidden\x7f\r"
+    say(commands)
+    show_rows(("name",), [(commands,)], as_json_=False)
+    show_rows(("name",), [(commands,)], as_json_=True)
+    show_whole(decision_table([item(id=commands)]))
+    print_lines([Text(f"payment {commands}")])
+    told = capsys.readouterr()
+    assert all(each.isprintable() or each == "\n" for each in told.out + told.err)
+    assert told.out.count("hidden") == 4
+    print_json(commands)
+    assert json.loads(capsys.readouterr().out) == commands
 
 
 def test_an_optional_argument_is_shown_in_its_brackets() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
@@ -24,6 +25,8 @@ POLICY = "; ".join(
         "base-uri 'none'",
     )
 )
+# Portuguese spreadsheets split lines at semicolons, and there the quotes of a cell are text.
+_FORMULA = re.compile(r"(?<![^;\r\n])(?=[=+\-@\t\r])")
 _OF_ADDRESSES = "%:/?#[]@!$&'()*+,;=-._~"
 """Characters that an address may contain unescaped (RFC 3986); a header accepts no others."""
 PAGE_HEADERS = {
@@ -43,7 +46,7 @@ def html(text: str, status: int = 200) -> Response[str]:
 
 def csv_file(name: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Response[str]:
     """Return a table as a file of that name. Cells are escaped, so that spreadsheets don't run
-    formulas in them.
+    formulas in them, whichever separator they expect.
     """
     text = io.StringIO()
     out = csv.writer(text)
@@ -54,7 +57,7 @@ def csv_file(name: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 
 def _no_formula(cell: str) -> str:
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+    return _FORMULA.sub("'", cell)
 
 
 def go_to(address: str) -> Response[str]:

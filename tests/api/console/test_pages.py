@@ -297,6 +297,16 @@ async def test_a_list_is_a_file_in_which_nothing_is_a_formula(own_shop: Shop) ->
     assert line == "'=1+1,2099-01-01T00:00:00Z,'@a"
 
 
+async def test_a_file_holds_no_formula_where_semicolons_separate_cells(own_shop: Shop) -> None:
+    entries = [{"value": "a;=1+1;b", "note": "c\n@d;-e"}, {"value": "x-y;z", "note": "f;g=h"}]
+    put = await own_shop.service.client.put("/v1/lists/blocked/entries", json={"entries": entries})
+    assert put.status_code == 200, put.text
+    text = (await own_shop.browser.get("/console/lists/blocked/export.csv")).text
+    cells = [cell for line in text.splitlines() for cell in line.split(";")]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    assert "x-y;z,,f;g=h" in text
+
+
 async def test_a_value_of_a_payment_goes_to_a_list_with_a_note(own_shop: Shop) -> None:
     sent = {"put": "device:blocked", "note": "", "span": ""}
     answer = await own_shop.browser.post("/console/payments/order-1/list", data=sent)

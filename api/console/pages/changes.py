@@ -247,7 +247,9 @@ def _entries(here: Visit, name: str, wanted: JsonObject) -> Html:
         until = (
             "" if end is None else join_html(" ", here.words("rule.until"), " ", instant(here, end))
         )
-        values.append(element("span", " · ", element("code", each["value"]), until))
+        # A table's columns decide as much as its value does.
+        columns = "".join(f" {key} {held}" for key, held in (each.get("columns") or {}).items())
+        values.append(element("span", " · ", element("code", each["value"]), columns, until))
     rest = " …" if wanted["count"] > len(values) else ""
     return join_html(element("a", said, href=f"/console/lists/{segment(name)}"), *values, rest)
 

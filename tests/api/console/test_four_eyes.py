@@ -95,6 +95,18 @@ async def test_who_approves_a_version_of_an_event_type_sees_from_when_it_applies
     assert re.search(r'Applies from</dt><dd><time[^>]*datetime="2099-02-01', page)
 
 
+async def test_who_approves_an_entry_of_a_table_sees_its_columns(own_shop: Shop) -> None:
+    client = own_shop.service.client
+    table = {"by": "value", "columns": {"most": "number"}}
+    assert (await client.put("/v1/lists/limits", json=table)).status_code == 201
+    entries = [{"value": "u-1", "columns": {"most": "100000"}}]
+    wanted = {"note": "a", "entries": {"name": "limits", "entries": entries}}
+    proposed = await client.post("/v1/proposals", json={"proposal": wanted})
+    assert proposed.status_code == 201, proposed.text
+    page = (await own_shop.browser.get("/console/changes")).text
+    assert "<code>u-1</code> most 100000" in page
+
+
 async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop) -> None:
     await need_two(own_shop)
     await own_shop.service.client.post(

@@ -41,7 +41,7 @@ async def authorize(
     """The framework's guard of each route. Raises as `let_in`."""
     known = state_of(connection.scope)
     if wait := let_in(known, route):
-        await await_turn(known, route, wait)
+        await await_turn(known, wait)
 
 
 def let_in(known: RequestState, route: BaseRouteHandler) -> float:
@@ -57,6 +57,7 @@ def let_in(known: RequestState, route: BaseRouteHandler) -> float:
         known.answer_headers += announced
     if needed is not None:
         key = _key_for(known, route, needed)
+        known.handler = route
         known.allowance = known.service.limiter.take(key, route.opt["demand"], monotonic())
         wait = known.allowance.wait
         if needed == "personal:read":
@@ -79,10 +80,16 @@ def count_reports(request: Exchange, more: int) -> None:
     known.allowance = take(request.key, "report", monotonic(), more, at_hand=0)
 
 
-async def await_turn(known: RequestState, route: BaseRouteHandler, wait: float) -> None:
+async def await_turn(known: RequestState, wait: float) -> None:
     """Wait for `wait` seconds. Raises as `let_in` if the key is no longer valid then."""
     await asyncio.sleep(wait)
-    _key_for(known, route, route.opt["scope"])
+    check_key_again(known)
+
+
+def check_key_again(known: RequestState) -> None:
+    """Raise as `let_in` if a key was checked and is no longer valid."""
+    if known.handler is not None:
+        _key_for(known, known.handler, known.handler.opt["scope"])
 
 
 def _key_for(

@@ -15,6 +15,7 @@ import msgspec
 from litestar import Request
 from litestar.types import Scope
 
+from tollkeeper.api.http.authentication import check_key_again
 from tollkeeper.api.http.errors import (
     JSON,
     Problem,
@@ -93,7 +94,7 @@ async def read_body(request: Exchange, limit: int) -> bytes:
     """Read the whole body, at most `limit` bytes.
 
     Raises `Problem` 415 for a content coding, 413 past the limit, 408 if it arrives too slowly
-    (`connection.py`), 400 if the client disconnects.
+    (`connection.py`), 400 if the client disconnects, 401 and 403 if the key has ended meanwhile.
     """
     known, headers = request.known, request.known.head.headers
     coding = headers.get(b"content-encoding")
@@ -120,6 +121,7 @@ async def read_body(request: Exchange, limit: int) -> bytes:
         if size > limit:
             raise too_large(limit)
         if not message["more_body"]:
+            check_key_again(known)
             return b"".join([*chunks, chunk]) if chunks else chunk
         chunks.append(chunk)
 

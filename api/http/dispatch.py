@@ -209,7 +209,7 @@ def bypass_framework(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[s
             return
         handler, answer_of = found
         if wait := let_in(request.known, handler):
-            await await_turn(request.known, handler, wait)
+            await await_turn(request.known, wait)
         ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]
         body: bytes = await answer_of(request, *ids)
         await _send(send, handler.status_code, body)

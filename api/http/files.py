@@ -337,13 +337,14 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         breaking: Breaking = None,
         applies_from: AppliesFrom = None,
     ) -> Response[Struct]:
-        key = request.key
         at_once, newest = read_flag("publish", publish), read_count("expected", expected)
-        if at_once:
-            check_scope(key, "rules:publish")
         planned = read_plan(read_flag("breaking", breaking), applies_from)
         terms = read_terms(request, read_flag("untested", untested), until, reason or "")
         content = await read_text(request)
+        # Only now: the key may have another scope than before its body arrived.
+        key = request.key
+        if at_once:
+            check_scope(key, "rules:publish")
         if at_once and not terms.untested:
             await require_passing(request, name, content)
         try:

@@ -169,7 +169,7 @@ def answering(service: Service) -> AnswerStepped:
         headers: HeaderLines = ()
         try:
             if wait := let_in(known, handler):
-                await await_turn(known, handler, wait)
+                await await_turn(known, wait)
             status, body = handler.status_code, await handler.fn(request, *ids)
         except Exception as error:
             status, headers, body = _answer_of(problem_of(error, known, log))

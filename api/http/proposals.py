@@ -321,11 +321,11 @@ async def approve_proposal(request: Request, number: ProposalNumber) -> Response
     refusals=(404, 409, 503),
 )
 async def refuse_proposal(request: Request, number: ProposalNumber) -> ProposalAnswer:
-    wanted, key = read_version_number(number), request.key
-    proposal = find_proposal(request.account, wanted)
-    if proposal.by != key.id or proposal.state == "alone":
-        check_scope(key, "rules:publish")
+    wanted = read_version_number(number)
     reason = (await read_json(request, RefusingBody)).refusal.reason
+    proposal = find_proposal(request.account, wanted)
+    if proposal.by != request.key.id or proposal.state == "alone":
+        check_scope(request.key, "rules:publish")
     await request.perform(Refuse(request.account.name, wanted, reason))
     return _answer(request, wanted)
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import litestar
 from litestar.datastructures import State
+from litestar.handlers import BaseRouteHandler
 from litestar.types import HTTPScope, Receive, Scope
 from structlog.typing import FilteringBoundLogger
 
@@ -81,14 +82,16 @@ class RequestState:
     """What is known of one request so far.
 
     `answer_headers` are added to the answer's, the request id first. `log` is added to the log
-    line; it holds no personal data and no key. `key` and `allowance` are None before
-    authentication, and if no key is needed. `late` is true if the body took too long.
+    line; it holds no personal data and no key. `handler` is the operation that the key was checked
+    for; it, `key` and `allowance` are None before authentication, and if no key is needed. `late`
+    is true if the body took too long.
     """
 
     service: Service
     head: Head
     answer_headers: list[tuple[bytes, bytes]]
     log: dict[str, Any]
+    handler: BaseRouteHandler | None = None
     key: ApiKey | None = None
     allowance: Allowance | None = None
     late: bool = False

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator, Awaitable
+
 import pytest
 
 from tollkeeper.api.http.authentication import ANY_SCOPE
@@ -52,6 +55,31 @@ async def test_a_revoked_key_is_refused_at_once(service: Service) -> None:
         assert (await client.get("/v1/payments/x")).status_code == 404
         await RevokeKey("shop", key[:13]).perform(service.engine, "test", lambda _: None)
         assert (await client.get("/v1/payments/x")).status_code == 401
+
+
+async def test_a_key_that_ends_while_a_body_arrives_is_refused(service: Service) -> None:
+    key = await service.key("shop", "admin")
+    user = {"user": {"role": "lead"}}
+    await service.client.put("/v1/users/ana", json=user)
+    code = (await service.client.post("/v1/users/ana/links")).json()["link"]["code"]
+    sent = {"session": {"code": code}}
+    session = (await service.client.post("/v1/sessions", json=sent)).json()["session"]["token"]
+
+    async def ending(body: bytes, end: Awaitable[object]) -> AsyncIterator[bytes]:
+        yield body[:5]
+        await end
+        yield body[5:]
+
+    wanted = {"scopes": ["admin"]}
+    revoked = RevokeKey("shop", key[:13]).perform(service.engine, "test", lambda _share: None)
+    async with service.client_with(key) as client:
+        slow = ending(json.dumps({"key": wanted}).encode(), revoked)
+        assert (await client.post("/v1/keys", content=slow)).status_code == 401
+    demoted = service.client.put("/v1/users/ana", json={"user": {"role": "viewer"}})
+    async with service.client_with(session) as client:
+        slow = ending(json.dumps({"account": {"time_zone": "Asia/Tokyo"}}).encode(), demoted)
+        assert (await client.put("/v1/account", content=slow)).status_code == 403
+    assert (await service.client.get("/v1/account")).json()["account"]["time_zone"] == "UTC"
 
 
 async def test_one_account_sees_nothing_of_another(service: Service) -> None:

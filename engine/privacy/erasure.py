@@ -1,7 +1,8 @@
 """Erase one person's data from payments, events, alerts, lists and windows.
 
-The audit log and the decisions stay. Each step finds by itself what is left to do, and payments,
-the only place with a person's addresses, come last: so an interrupted run can be repeated.
+The audit log and the decisions stay. Each step finds by itself what is left to do, and payments
+with the identifier, the only place with a person's addresses, come last: so an interrupted run can
+be repeated.
 """
 
 from __future__ import annotations
@@ -85,14 +86,18 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
         in_events = _in_events(person, found, _contracts(engine, account))
         await rewrite(in_events, Kind.EVENT, at=named.entries, after=named.last)
         for kind, change in ((Kind.LABEL, _in_labels), (Kind.NOTE, _in_notes)):
-            erase = change(person, named.payments)
-            await engine.journal.rewrite(account, erase, (kind,), at=named.worded, after=named.last)
-        in_reports = partial(
-            rewrite, _in_reports(person, found), at=named.entries, after=named.last
-        )
-        # A payment after its updates: an export reads again what was altered at the payments' places.
-        while await in_reports(Kind.UPDATE) + await in_reports(Kind.PAYMENT):
-            pass
+            in_texts = change(person, named.payments)
+            await engine.journal.rewrite(
+                account, in_texts, (kind,), at=named.worded, after=named.last
+            )
+        erase = _in_reports(person, found)
+        # Payments with the identifier come last: they alone tell which addresses are the person's.
+        for in_order in (_unless_identified(person, erase), erase):
+            in_reports = partial(rewrite, in_order, at=named.entries, after=named.last)
+            # A payment after its updates: an export reads again what was altered at the payments'
+            # places.
+            while await in_reports(Kind.UPDATE) + await in_reports(Kind.PAYMENT):
+                pass
         alerts = await follow_journal(engine, account)
         await _recount(engine, account, found, person)
         erased = PersonErased(
@@ -286,6 +291,16 @@ def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry
         return entry._replace(body=left, outcome=erase_transitions(entry.outcome, unless_in(left)))
 
     return erase
+
+
+def _unless_identified(person: Person, erase: Callable[[Entry], Entry]) -> Callable[[Entry], Entry]:
+    """Leave payments with the person's identifier as they are."""
+
+    def erase_others(entry: Entry) -> Entry:
+        user = _decode_payment(entry).payment.user
+        return entry if user is not None and user.id == person.user else erase(entry)
+
+    return erase_others
 
 
 def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from tollkeeper.engine.filling import fill
-from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal import reads, retention
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
@@ -315,6 +315,29 @@ async def test_an_erasure_that_was_cut_off_is_done_by_the_next_one(
         (shop.folder / "search.db").unlink()
     follow(shop)
     await erase(shop)
+    assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+
+
+async def test_an_erasure_that_was_killed_between_any_two_entries_is_done_by_the_next_one(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update, done, cut = retention._update, 0, 1
+
+    def failing(connection: Any, entries: Any) -> int:
+        nonlocal done
+        done += 1
+        if done == cut:
+            raise Unavailable("planted")
+        return update(connection, entries)
+
+    monkeypatch.setattr(retention, "_update", failing)
+    monkeypatch.setattr(retention, "CHUNK", 1)
+    monkeypatch.setattr(retention, "STEP_S", 0)
+    follow(shop)
+    # As a process that is killed forgets what it was about; each time it comes one entry further.
+    while (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code != 200:
+        shop.engine.unfinished_erasures.clear()
+        done, cut = 0, 2
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
 
 

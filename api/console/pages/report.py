@@ -41,8 +41,8 @@ MATURE_DAYS = 45
 """Most chargebacks of a payment arrive within this many days."""
 DECIDED = ("month", "payments", "money", "denied", "challenged", "challenge_passed", "passed")
 KNOWN = ("month", "fraud", "rate", "fraud_money", "money_rate", "disputes", "dispute_rate")
-TITLES = (*DECIDED, *KNOWN[1:])
-"""The columns of the file; the page shows decisions and outcomes in separate tables."""
+COUNTED = ("payments", "denied", "challenged", "challenge_passed", "succeeded", "fraud", "disputes")
+"""The counts of the file, which has amounts by currency besides."""
 _EXACT = 2
 """Decimals of fraud shares in percent, as card schemes use."""
 _TOP = 8
@@ -104,10 +104,37 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
 @get("/console/report.csv")
 async def report_file(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
-    rows = [
-        [" · ".join(cells) for cells in _cells(here, each).values()] for each in await _months(here)
-    ]
-    return csv_file("report", TITLES, rows)
+    months = await _months(here)
+    currencies = sorted({currency for each in months for currency in each["money"]})
+    amounts = [f"{name}_{each}" for each in currencies for name in ("money", "fraud_money")]
+    rows = [_file_row(here, each, currencies) for each in months]
+    return csv_file("report", ("month", "final", *COUNTED, *amounts), rows)
+
+
+def _file_row(here: Visit, month: JsonObject, currencies: list[str]) -> list[str]:
+    """Return a month's counts and amounts as a spreadsheet reads them, in any language."""
+    tally, challenged = month["tally"], month["challenged"]["tally"]
+    counts = (
+        tally["payments"],
+        tally["actions"]["deny"],
+        tally["actions"]["challenge"],
+        challenged["statuses"]["succeeded"],
+        tally["statuses"]["succeeded"],
+        tally["labels"]["fraud"],
+        month["disputed"]["tally"]["payments"],
+    )
+    amounts = (
+        of.get(each, "0.00")
+        for each in currencies
+        for of in (month["money"], month["frauds"]["money"])
+    )
+    name = written(here, read_instant(month["start"]), "%Y-%m")
+    return [name, "yes" if _is_ripe(here, month) else "no", *map(str, counts), *amounts]
+
+
+def _is_ripe(here: Visit, month: JsonObject) -> bool:
+    """Whether most chargebacks of the month's payments have arrived."""
+    return (here.now - read_instant(month["end"])).days >= MATURE_DAYS
 
 
 def _wanted(here: Visit) -> dict[str, str | None]:
@@ -298,16 +325,14 @@ def _links(here: Visit, month: JsonObject) -> dict[str, str]:
 
 
 def _cells(here: Visit, month: JsonObject) -> dict[str, tuple[str, ...]]:
-    """Return the cells of a month for each of `TITLES`; amounts by currency, the largest first."""
+    """Return the cells of a month by their titles; amounts by currency, the largest first."""
     tally = month["tally"]
     payments, actions, labels = tally["payments"], tally["actions"], tally["labels"]
-    end = read_instant(month["end"])
-    ripe = (here.now - end).days >= MATURE_DAYS
     name = written(here, read_instant(month["start"]), "%b %Y")
     challenged, disputes = (month[each]["tally"] for each in ("challenged", "disputed"))
     frauds = {name: Decimal(amount) for name, amount in month["frauds"]["money"].items()}
     return {
-        "month": (name,) if ripe else (name, here.words("report.unripe")),
+        "month": (name,) if _is_ripe(here, month) else (name, here.words("report.unripe")),
         "payments": (number(here, payments),),
         "money": tuple(moneys(here, month["money"])),
         "denied": (percent(here, actions["deny"], payments),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from decimal import Decimal
@@ -94,6 +95,32 @@ async def test_each_figure_of_the_report_is_a_plain_recount(own_shop: Shop) -> N
     assert shown(amount("fraud")) in known[3]
     assert f"{100 * amount('fraud') / amount():.2f}\u202f% EUR" in known[4]
     assert known[5:] == ["0", "0.00\u202f%"]
+
+
+async def test_the_file_of_the_report_has_counts_and_amounts_without_a_languages_signs(
+    own_shop: Shop,
+) -> None:
+    sold = await sell(own_shop)
+    headers = {"accept-language": "pt-BR"}
+    file = await own_shop.browser.get("/console/report.csv", headers=headers)
+    (month,) = csv.DictReader(file.text.splitlines())
+    actions = Counter(each["analyses"]["bot_behaviour"]["action"] for each in sold)
+    assert re.fullmatch(r"20\d\d-\d\d", month["month"])
+    assert month["final"] == "no"
+    assert month["payments"] == str(len(sold))
+    assert (month["denied"], month["challenged"]) == (
+        str(actions["deny"]),
+        str(actions["challenge"]),
+    )
+    assert month["fraud"] == str(sum(each["label"] == "fraud" for each in sold))
+    for currency in {each["currency"] for each in sold}:
+        of = [each for each in sold if each["currency"] == currency]
+        for title, counted in (
+            ("money", of),
+            ("fraud_money", [each for each in of if each["label"] == "fraud"]),
+        ):
+            total = sum((Decimal(str(each["amount"])) for each in counted), Decimal(0))
+            assert Decimal(month[f"{title}_{currency}"]) == total
 
 
 async def test_the_first_page_says_how_many_of_the_challenged_passed(own_shop: Shop) -> None:

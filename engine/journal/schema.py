@@ -58,6 +58,8 @@ def require_current(folder: Path) -> None:
 
     from tollkeeper.engine.journal.migrations import migrations
 
+    if not (folder / DATABASE_FILE).exists():
+        raise JournalError(f"there is no service's data in `{folder}`: say where with --data")
     try:
         with closing(connect_for_reading(folder)) as connection:
             require_ours(connection, folder / DATABASE_FILE)

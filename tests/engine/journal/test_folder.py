@@ -160,6 +160,12 @@ def test_a_command_newer_than_the_running_service_is_refused(folder, monkeypatch
         schema.require_current(folder)
 
 
+def test_a_command_on_a_folder_without_data_is_told_how_to_name_one_and_makes_none(folder):
+    with pytest.raises(JournalError, match=r"no service's data in `.*`: say where with --data"):
+        schema.require_current(folder)
+    assert not folder.exists()
+
+
 def test_another_programs_database_is_refused_and_left_as_it_was(folder):
     folder.mkdir()
     with closing(sqlite3.connect(folder / "tollkeeper.db")) as connection:

@@ -85,10 +85,9 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
             raise SignedOutError(back) from None
         raise
     scopes = frozenset(session["scopes"])
-    zone, four_eyes, list_approval = ZoneInfo("UTC"), False, False
+    four_eyes, list_approval = False, False
     if "settings:read" in scopes:
         account: JsonObject = (await client.get("/v1/account"))["account"]
-        zone = ZoneInfo(account["time_zone"])
         four_eyes, list_approval = (account["approvals"][name] for name in ("publish", "lists"))
     merchants = tuple(session["merchants"])
     is_shown_lists = not merchants or (
@@ -105,7 +104,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         scopes=scopes,
         merchants=merchants,
         has_lists=is_shown_lists,
-        zone=zone,
+        zone=ZoneInfo(session["time_zone"]),
         four_eyes=four_eyes,
         list_approval=list_approval,
         now=datetime.now(UTC),

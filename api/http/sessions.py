@@ -88,7 +88,7 @@ class StartedAnswer(Struct, frozen=True):
 
 class SessionView(Struct, frozen=True):
     """The requester: `owner` is the key's id, or the person who signed in; `role` is included for a
-    user. `merchants` are those that the user may see; empty means all.
+    user. `merchants` are those that the user may see; empty means all. `time_zone` is the account's.
     """
 
     account: str
@@ -96,6 +96,7 @@ class SessionView(Struct, frozen=True):
     role: Role | None
     merchants: tuple[str, ...]
     scopes: list[str]
+    time_zone: str
     ends_at: InstantText | None
 
 
@@ -200,6 +201,7 @@ async def read_session(request: Request) -> SessionAnswer:
             None if user is None else user.role,
             key.merchants,
             sorted(key.granted),
+            request.account.settings.time_zone,
             None if session is None else show_instant(session.ends_at),
         )
     )

@@ -96,6 +96,25 @@ WATCH = """event payment
 """
 
 
+async def test_who_sees_some_merchants_alone_has_times_and_months_in_the_accounts_zone(
+    own_shop: Shop,
+) -> None:
+    settings = {"account": {"time_zone": "Pacific/Kiritimati"}}
+    assert (await own_shop.service.client.put("/v1/account", json=settings)).status_code == 200
+    pages = ("/console/payments?q=merchant:m-1", "/console/report?merchant=m-1")
+    async with (
+        come_in(own_shop, "ana", "analyst", "m-1") as ana,
+        come_in(own_shop, "rui", "lead") as rui,
+    ):
+        for address in pages:
+            hers, his = (
+                re.findall(r"<time [^>]*>[^<]*|<td[^>]*><span[^>]*><span>\w+ 20\d\d<", page)
+                for page in ((await ana.get(address)).text, (await rui.get(address)).text)
+            )
+            assert hers == his
+            assert hers
+
+
 async def test_who_sees_some_merchants_alone_has_their_alerts_and_the_lists_that_are_shown(
     own_shop: Shop,
 ) -> None:

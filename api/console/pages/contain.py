@@ -276,7 +276,15 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
             words("contain.until"),
             choices("span", [(span, f"{hours} h") for span, hours in BLOCK_HOURS.items()], "6h"),
         ),
-        field(words("contain.reason"), element("input", name="reason", maxlength="200")),
+        field(
+            words("contain.reason"),
+            element(
+                "input",
+                name="reason",
+                maxlength="200",
+                required="" if here.list_approval else None,
+            ),
+        ),
         element("button", words("contain.block")),
         class_="line",
     )

@@ -467,7 +467,15 @@ def _add(here: Visit, name: str) -> Html:
     return element(
         "form",
         field(words("lists.values"), element("textarea", name="values", rows="1", required="")),
-        field(words("lists.note"), element("input", name="note", maxlength="200")),
+        field(
+            words("lists.note"),
+            element(
+                "input",
+                name="note",
+                maxlength="200",
+                required="" if here.list_approval else None,
+            ),
+        ),
         field(words("lists.expires"), element("input", type="datetime-local", name="expires_at")),
         element("button", words("lists.add")),
         method="post",

@@ -159,11 +159,14 @@ async def test_entries_of_a_list_wait_for_another_where_the_account_asks_for_it(
     api = own_shop.service.client
     await api.put("/v1/lists/blocked_now", json={"type": "string"})
     entries = "/v1/lists/blocked_now/entries"
+    page = "/console/lists/blocked_now"
+    assert 'maxlength="200" required' not in (await own_shop.browser.get(page)).text
     settings = {"account": {"approvals": {"lists": True}}}
     assert (await api.put("/v1/account", json=settings)).status_code == 200
-    page = "/console/lists/blocked_now"
     async with come_in(own_shop, "eva", "analyst") as eva, come_in(own_shop, "rui", "lead") as rui:
-        assert "waits for another&#x27;s approval" in (await eva.get(page)).text
+        shown = (await eva.get(page)).text
+        assert "waits for another&#x27;s approval" in shown
+        assert 'name="note" maxlength="200" required=""' in shown
         portuguese = (await eva.get(page, headers={"accept-language": "pt-BR"})).text
         assert "espera pela aprovação de outra pessoa" in portuguese
         sent = {"values": "d-1\nd-2", "note": "card testing"}

@@ -1,4 +1,6 @@
-"""What holds for every test: none depends on how fast the machine is, and none waits for a disk."""
+"""What holds for every test: none depends on how fast the machine is or on how `toll` is set up there,
+and none waits for a disk.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tollkeeper.tests.examples import examples
+
+for name in [each for each in os.environ if each.startswith("TOLL_")]:
+    # What a developer works with is not what tests are about, nor may they write there.
+    if name != "TOLL_TEST_DATABASE":
+        del os.environ[name]
 
 # A process that others are forked from may have no second thread, which could hold a lock meanwhile.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from tollkeeper.engine.offline.prove import search
 from tollkeeper.engine.offline.prove.as_test import counterexample_test
 from tollkeeper.engine.offline.prove.proofs import compare_rules, prove_rule
 from tollkeeper.engine.offline.prove.questions import (
@@ -39,13 +40,6 @@ def rule(text: str) -> Rule:
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     with open_worker(PATIENT) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def brief_worker() -> Iterator[Worker]:
-    """For questions that the solver gives up, which it does the later, the more seconds it has."""
-    with open_worker(1.0) as opened:
         yield opened
 
 
@@ -258,8 +252,10 @@ def test_a_question_that_takes_too_long_ends_with_its_process() -> None:
 
 @pytest.mark.parametrize("changed", [">= 3.5", "!= 3.5", "> 3.4", "> 7.0"])
 def test_a_changed_entropy_is_told_apart_by_a_text_that_is_made_up(
-    brief_worker: Worker, changed: str
+    monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
+    # The solver gives up after the work of a second, however long a busy machine takes for that.
+    monkeypatch.setattr(search, "SLACK", PATIENT)
     typed = "matches /[0-9].*[a-z].*[0-9]/"
     old, new = (
         rule(
@@ -268,9 +264,7 @@ def test_a_changed_entropy_is_told_apart_by_a_text_that_is_made_up(
         )
         for bound in ("> 3.5", changed)
     )
-    verdict = brief_worker.ask(compare_programs, old, new)
-    assert verdict is not None
-    assert verdict.answer == "refuted"
+    assert compare_programs(old, new, seconds=1.0).answer == "refuted"
 
 
 def test_a_condition_that_another_rule_covers_decides_nothing_beyond_it() -> None:

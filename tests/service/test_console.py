@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -62,21 +63,40 @@ PAGES = (
 
 
 WIDE = {"width": 1280, "height": 900}
+USUAL = {"width": 1280, "height": 720}
 NARROW = (360, 640)
 """A telephone's width, and that of `WIDE` at twice the size."""
 
 
 @dataclass
 class Desk:
-    """A service with an attack under way, and a browser that is not signed in."""
+    """A service with an attack under way, and a browser with a window that is signed in."""
 
     url: str
     key: str
     client: httpx.Client
     browser: Any
+    window: Any = None
 
-    def page(self, at: str = "/console", **context: Any) -> Any:
-        """A new window, signed in, that shows the page `at`."""
+    def page(self, at: str = "/console", viewport: dict[str, int] = USUAL) -> Any:
+        """The window, which shows the page `at`: one for all tests, as to open another takes as much
+        of the processor as all that is done in it.
+        """
+        if self.window is None:
+            self.window = self.sign_in()
+        self.window.unroute_all()
+        self.window.emulate_media(media="screen")
+        self.window.set_viewport_size(viewport)
+        return self.show(self.window, at)
+
+    @contextmanager
+    def own_page(self, at: str = "/console", **context: Any) -> Iterator[Any]:
+        """A window of its own `context` that shows the page `at`."""
+        page = self.sign_in(**context)
+        yield self.show(page, at)
+        page.context.close()
+
+    def sign_in(self, **context: Any) -> Any:
         page = self.browser.new_context(**context).new_page()
         # A page may take long on a busy machine.
         page.set_default_timeout(60_000)
@@ -86,6 +106,9 @@ class Desk:
             headers={"origin": self.url},
             max_redirects=0,
         )
+        return page
+
+    def show(self, page: Any, at: str) -> Any:
         page.goto(self.url + at)
         assert page.url == self.url + at
         return page
@@ -154,30 +177,29 @@ def wait_until_followed(client: httpx.Client) -> None:
 def test_no_page_has_an_error_a_foreign_request_or_a_barrier_in_any_scheme_or_size_or_by_keyboard(
     desk: Desk,
 ) -> None:
-    page = desk.page(color_scheme="light")
-    (alert,) = desk.client.get("/alerts").json()["alerts"]
-    wrong: list[str] = []
-    page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on(
-        "request",
-        lambda sent: sent.url.startswith((desk.url, "data:")) or wrong.append(sent.url),
-    )
-    for address in (*PAGES, f"/console/alerts/{quote(alert['id'])}"):
-        page.set_viewport_size(WIDE)
-        page.emulate_media(color_scheme="light")
-        page.goto(desk.url + address)
-        walk(page, whole=address in WALKED)
-        page.evaluate(AXE_SCRIPT)
-        assert barriers(page) == [], address
-        page.emulate_media(color_scheme="dark")
-        assert barriers(page, "color-contrast") == [], address
-        for width in NARROW:
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
-            assert page.evaluate(WIDER) == [], (address, width)
-        assert wrong == [], address
-    page.context.close()
+    with desk.own_page(color_scheme="light") as page:
+        (alert,) = desk.client.get("/alerts").json()["alerts"]
+        wrong: list[str] = []
+        page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "request",
+            lambda sent: sent.url.startswith((desk.url, "data:")) or wrong.append(sent.url),
+        )
+        for address in (*PAGES, f"/console/alerts/{quote(alert['id'])}"):
+            page.set_viewport_size(WIDE)
+            page.emulate_media(color_scheme="light")
+            page.goto(desk.url + address)
+            walk(page, whole=address in WALKED)
+            page.evaluate(AXE_SCRIPT)
+            assert barriers(page) == [], address
+            page.emulate_media(color_scheme="dark")
+            assert barriers(page, "color-contrast") == [], address
+            for width in NARROW:
+                page.set_viewport_size({"width": width, "height": 800})
+                page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
+                assert page.evaluate(WIDER) == [], (address, width)
+            assert wrong == [], address
 
 
 WIDER = """() => {
@@ -191,12 +213,11 @@ WIDER = """() => {
 def test_no_page_scrolls_sideways_on_a_telephone_in_portuguese_with_its_longer_words(
     desk: Desk,
 ) -> None:
-    page = desk.page(locale="pt-BR", viewport={"width": min(NARROW), "height": 800})
-    for address in PAGES:
-        page.goto(desk.url + address)
-        page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
-        assert page.evaluate(WIDER) == [], address
-    page.context.close()
+    with desk.own_page(locale="pt-BR", viewport={"width": min(NARROW), "height": 800}) as page:
+        for address in PAGES:
+            page.goto(desk.url + address)
+            page.wait_for_function("() => document.documentElement.scrollWidth <= innerWidth")
+            assert page.evaluate(WIDER) == [], address
 
 
 def barriers(page: Any, *checks: str) -> list[Any]:
@@ -294,7 +315,6 @@ def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: 
         page.wait_for_timeout(100)
     assert [each["payment"] for each in labels] != ["bot-1"]
     assert len(labels) == 1
-    page.context.close()
 
 
 def test_a_rule_is_rolled_back_in_two_clicks_and_a_reason_and_brought_back_by_keyboard(
@@ -321,7 +341,6 @@ def test_a_rule_is_rolled_back_in_two_clicks_and_a_reason_and_brought_back_by_ke
         "it was right",
         "too strict",
     ]
-    page.context.close()
 
 
 def give_reason(page: Any, reason: str) -> None:
@@ -354,7 +373,6 @@ def test_an_attack_is_contained_from_the_alert_on_in_three_clicks(desk: Desk) ->
     assert {"alert_marked", "entries_changed"} <= {each["action"] for each in shown}
     body = {"entries": [{"value": "d-bot-7"}]}
     desk.client.request("DELETE", "/lists/blocked/entries", json=body)
-    page.context.close()
 
 
 def test_an_attack_is_walked_through_from_the_alarm_to_the_report(desk: Desk) -> None:
@@ -405,22 +423,24 @@ def test_an_attack_is_walked_through_from_the_alarm_to_the_report(desk: Desk) ->
     entries = {"entries": [{"value": "d-bot-7"}]}
     desk.client.request("DELETE", "/lists/blocked/entries", json=entries)
     desk.client.delete("/payments/walked-2/labels/review")
-    page.context.close()
 
 
 def test_what_a_page_shows_as_curl_works_as_it_is_pasted(desk: Desk) -> None:
-    page = desk.page(java_script_enabled=False)
-    addresses = (*PAGES, "/console/payments?q=action:deny", "/console/score?deny=0.9&challenge=0.4")
-    for address in addresses:
-        page.goto(desk.url + address, wait_until="domcontentloaded")
-        shown = page.locator("details.calls code").text_content()
-        script = shown.replace("https://YOUR-HOST", desk.url).replace("curl -s", "curl -sf")
-        environment = {"PATH": os.environ["PATH"], "TOLL_KEY": desk.key}
-        ran = subprocess.run(
-            ["sh", "-ec", script], env=environment, capture_output=True, timeout=60, check=False
+    with desk.own_page(java_script_enabled=False) as page:
+        addresses = (
+            *PAGES,
+            "/console/payments?q=action:deny",
+            "/console/score?deny=0.9&challenge=0.4",
         )
-        assert ran.returncode == 0, (address, shown)
-    page.context.close()
+        for address in addresses:
+            page.goto(desk.url + address, wait_until="domcontentloaded")
+            shown = page.locator("details.calls code").text_content()
+            script = shown.replace("https://YOUR-HOST", desk.url).replace("curl -s", "curl -sf")
+            environment = {"PATH": os.environ["PATH"], "TOLL_KEY": desk.key}
+            ran = subprocess.run(
+                ["sh", "-ec", script], env=environment, capture_output=True, timeout=60, check=False
+            )
+            assert ran.returncode == 0, (address, shown)
 
 
 def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
@@ -441,7 +461,6 @@ def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
         page.uncheck("#live")
     ids = [row.get_attribute("data-id") for row in page.locator("table.payments tbody tr").all()]
     assert ids == ["live-4", "live-3", "live-2", "live-1", "live-0"]
-    page.context.close()
 
 
 def send_alike(desk: Desk, id_: str, merchant: str, device: str) -> None:
@@ -473,7 +492,6 @@ def test_live_rows_say_which_are_alike_without_naming_the_device(desk: Desk) -> 
     first, second, third = re.findall(r'data-alike="(\w+)"', text)
     assert first == second != third
     assert "d-one" not in text
-    page.context.close()
 
 
 def test_payments_that_are_alike_stand_behind_the_first_of_them(desk: Desk) -> None:
@@ -503,7 +521,6 @@ def test_payments_that_are_alike_stand_behind_the_first_of_them(desk: Desk) -> N
     assert ids == ["like-6", None, "like-2", "like-0", None, "like-5", "like-1"]
     page.keyboard.press("Enter")
     assert shown.count() == 5
-    page.context.close()
 
 
 def test_a_live_feed_that_ends_says_so(desk: Desk) -> None:
@@ -513,7 +530,6 @@ def test_a_live_feed_that_ends_says_so(desk: Desk) -> None:
     page.wait_for_selector("td.gap")
     assert "has stopped" in page.inner_text("td.gap")
     assert not page.is_checked("#live")
-    page.context.close()
 
 
 def test_the_row_that_is_read_stays_in_focus_and_in_view_however_many_come(desk: Desk) -> None:
@@ -544,7 +560,6 @@ def test_the_row_that_is_read_stays_in_focus_and_in_view_however_many_come(desk:
     )
     assert page.locator("table.payments tbody tr").count() <= 201
     assert page.locator("td.gap").first.inner_text() == "… 1\u202f980 more …"
-    page.context.close()
 
 
 def test_one_value_is_shown_in_its_place_and_the_others_stay_masked(desk: Desk) -> None:
@@ -566,18 +581,16 @@ def test_one_value_is_shown_in_its_place_and_the_others_stay_masked(desk: Desk) 
     page.click("form[action$='/notes'] button")
     page.wait_for_selector(".notes li")
     assert "called, no answer" in page.inner_text(".notes")
-    page.context.close()
 
 
 def test_pages_are_read_without_scripts(desk: Desk) -> None:
-    page = desk.page(java_script_enabled=False)
-    for address in PAGES[::3]:  # each is sent whole, and read as HTML elsewhere
-        answer = page.goto(desk.url + address, wait_until="domcontentloaded")
-        assert answer.status == 200
-        assert page.inner_text("h1")
-    page.goto(f"{desk.url}/console/rules/gate/edit")
-    assert "rule gate" in page.input_value("textarea[name=text]")
-    page.context.close()
+    with desk.own_page(java_script_enabled=False) as page:
+        for address in PAGES[::3]:  # each is sent whole, and read as HTML elsewhere
+            answer = page.goto(desk.url + address, wait_until="domcontentloaded")
+            assert answer.status == 200
+            assert page.inner_text("h1")
+        page.goto(f"{desk.url}/console/rules/gate/edit")
+        assert "rule gate" in page.input_value("textarea[name=text]")
 
 
 def test_keys_lead_to_every_page_and_to_a_row(desk: Desk) -> None:
@@ -593,7 +606,6 @@ def test_keys_lead_to_every_page_and_to_a_row(desk: Desk) -> None:
     page.wait_for_url("**/console/payments/*")
     page.keyboard.press("?")
     assert page.is_visible("dialog#keys")
-    page.context.close()
 
 
 def test_wide_amounts_in_several_currencies_leave_the_trend_in_view(desk: Desk) -> None:
@@ -615,7 +627,6 @@ def test_wide_amounts_in_several_currencies_leave_the_trend_in_view(desk: Desk) 
         box = trend.bounding_box()
         assert box is not None
         assert box["x"] + box["width"] <= 1280
-    page.context.close()
 
 
 def test_the_editor_tries_a_text_on_stored_payments_beside_it(desk: Desk) -> None:
@@ -626,7 +637,6 @@ def test_the_editor_tries_a_text_on_stored_payments_beside_it(desk: Desk) -> Non
     page.wait_for_selector("#backtest p strong")
     assert "payments would be decided otherwise" in page.inner_text("#backtest")
     assert page.url.endswith("/edit")
-    page.context.close()
 
 
 def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Desk) -> None:
@@ -642,7 +652,6 @@ def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Des
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id || document.activeElement.tagName") != "editor"
     assert not page.evaluate("document.activeElement.classList.contains('editor-host')")
-    page.context.close()
 
 
 def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk) -> None:
@@ -670,13 +679,12 @@ def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk
     page.goto(f"{desk.url}/console/score?challenge=0.00&deny=0.50")
     sliders.first.wait_for()
     assert page.locator("#weighed dd").all_inner_texts() == moved
-    unscripted = desk.page("/console/score?challenge=0.00&deny=0.50", java_script_enabled=False)
-    assert unscripted.locator("#weighed dd").all_inner_texts() == moved
-    unscripted.fill("#thresholds [name=deny]", "0.60")
-    unscripted.click("#thresholds button")
-    assert "0.60" in unscripted.inner_text("#weighed")
-    unscripted.context.close()
-    page.context.close()
+    set_thresholds = "/console/score?challenge=0.00&deny=0.50"
+    with desk.own_page(set_thresholds, java_script_enabled=False) as unscripted:
+        assert unscripted.locator("#weighed dd").all_inner_texts() == moved
+        unscripted.fill("#thresholds [name=deny]", "0.60")
+        unscripted.click("#thresholds button")
+        assert "0.60" in unscripted.inner_text("#weighed")
 
 
 def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: Desk) -> None:
@@ -689,32 +697,30 @@ def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: De
     page.mouse.up()
     page.wait_for_url("**/console/payments?q=since*until*")
     assert page.input_value("#search").startswith("since:")
-    page.context.close()
 
 
 def test_the_first_page_shows_itself_anew_but_not_under_the_hands_of_who_works_in_it(
     desk: Desk,
 ) -> None:
-    page = desk.page(viewport=WIDE)
-    page.clock.install()
-    page.reload()
-    page.wait_for_selector(".uplot")
-    asked: list[str] = []
-    page.on("request", lambda sent: sent.resource_type == "fetch" and asked.append(sent.url))
-    with page.expect_response(f"{desk.url}/console"):
-        page.clock.fast_forward(16_000)
-    page.wait_for_selector(".uplot")
-    asked.clear()
-    page.click("#now details summary")
-    page.clock.fast_forward(31_000)
-    page.wait_for_load_state("networkidle")
-    assert asked == []
-    assert page.is_visible("#now details table")
-    page.click("#now details summary")
-    page.evaluate("document.activeElement.blur()")
-    with page.expect_response(f"{desk.url}/console"):
-        page.clock.fast_forward(16_000)
-    page.context.close()
+    with desk.own_page(viewport=WIDE) as page:
+        page.clock.install()
+        page.reload()
+        page.wait_for_selector(".uplot")
+        asked: list[str] = []
+        page.on("request", lambda sent: sent.resource_type == "fetch" and asked.append(sent.url))
+        with page.expect_response(f"{desk.url}/console"):
+            page.clock.fast_forward(16_000)
+        page.wait_for_selector(".uplot")
+        asked.clear()
+        page.click("#now details summary")
+        page.clock.fast_forward(31_000)
+        page.wait_for_load_state("networkidle")
+        assert asked == []
+        assert page.is_visible("#now details table")
+        page.click("#now details summary")
+        page.evaluate("document.activeElement.blur()")
+        with page.expect_response(f"{desk.url}/console"):
+            page.clock.fast_forward(16_000)
 
 
 def test_a_search_is_in_the_address_and_a_reload_finds_the_same_rows(desk: Desk) -> None:
@@ -726,7 +732,6 @@ def test_a_search_is_in_the_address_and_a_reload_finds_the_same_rows(desk: Desk)
     assert len(rows) == 5
     page.reload()
     assert page.locator("tbody tr").all_inner_texts() == rows
-    page.context.close()
 
 
 def test_the_printed_report_has_no_controls(desk: Desk) -> None:
@@ -735,7 +740,6 @@ def test_the_printed_report_has_no_controls(desk: Desk) -> None:
     shown = page.locator("button:visible, input:visible, select:visible, nav a:visible")
     assert shown.count() == 0
     assert page.is_visible("table")
-    page.context.close()
 
 
 def test_verdicts_are_given_as_fast_as_keys_are_pressed_and_none_is_lost(desk: Desk) -> None:
@@ -772,7 +776,6 @@ def test_verdicts_are_given_as_fast_as_keys_are_pressed_and_none_is_lost(desk: D
         page.wait_for_timeout(100)
     assert legitimate(desk) == said_before + 19
     assert f"payment {rows.first.get_attribute('data-id')}" in taken_back(desk)
-    page.context.close()
 
 
 def taken_back(desk: Desk) -> list[str]:

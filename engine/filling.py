@@ -161,7 +161,7 @@ async def _seal(engine: Engine, filling: Fill) -> None:
     while not await engine.windows.seal(filling):
         await engine.seen_times.write_filled(filling.account, filling.series, SEALED)
         await asyncio.sleep(0)
-    engine.seen_times.go_live(filling.account, filling.series, filling.up_to)
+    engine.seen_times.end_filling(filling.account, filling.series, filling.up_to)
 
 
 async def _next(stretches: Iterator[Stretch]) -> Stretch | None:

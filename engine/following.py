@@ -8,22 +8,26 @@ account are not corrected entry by entry, but filled again from the journal.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, groupby
 
 from tollkeeper.engine.amendments_file import read_seen_amendment, write_seen_amendment
 from tollkeeper.engine.filling import fill, records_in
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
-from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal
 from tollkeeper.engine.journal.reads import (
     TIME_TO_ARRIVAL,
     lacks_amendments,
     last_amendment,
+    replay_entries,
     sequence_at,
+    stretch_of,
 )
 from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.labels.label import verdict_in
@@ -53,7 +57,8 @@ STEP = 500
 """How many sequence numbers are counted between two yields to the event loop."""
 NOTE_S = 1.0
 """The seconds between two checks of an owner for amendments of its own."""
-_ACCOUNTS = "SELECT DISTINCT account FROM journal WHERE place > ? AND place <= ?"
+_FOLLOWED = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.CHANGE, Kind.LABEL)
+"""The kinds of entries that windows, lists and programs depend on."""
 _AMENDED = (
     "SELECT account, max(place), max(number) FROM amendments WHERE number > ? GROUP BY account"
 )
@@ -87,6 +92,7 @@ async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following
     node last followed are removed from the folder's files, so that they are filled from the journal
     alone. Raises `Unavailable`.
     """
+    engine.seen_times.follow()
     known = read_seen_amendment(engine.folder, journal.identity())
     amended = await journal.query(last_amendment)
     following = Following(engine, journal, journal.last_sequence(), amended, known)
@@ -106,20 +112,17 @@ async def catch_up(following: Following, up_to: int) -> None:
 
     Raises `Unavailable`, after which it can be called again, `Interrupted`, `Damaged`.
     """
-    journal = following.journal
-    if up_to <= following.counted:
-        return
-    entries = await journal.changes(following.counted)
-    for change in recorded_changes(entry for entry in entries if entry.sequence <= up_to):
-        await _count(following, change.sequence - 1)
-        await _count_records(following, change.sequence, {})
-        try:
-            await _apply(following.engine, change)
-        except Unavailable as error:
-            raise Interrupted(f"what a change brings was not all read: {error}") from error
-        if isinstance(change.change, PersonErased):
-            following.outdated.add(change.account)
-    await _count(following, up_to)
+    while following.counted < up_to:
+        to = min(up_to, following.counted + STEP)
+        entries = await following.journal.query(partial(_entries, span=(following.counted, to)))
+        for are_changes, group in groupby(entries, lambda entry: entry.kind == Kind.CHANGE):
+            if are_changes:
+                for change in recorded_changes(group):
+                    await _follow_change(following, change)
+            else:
+                await _count(following, list(group))
+        if following.counted < to:
+            await _count_records(following, to, {})
 
 
 async def look_for_amendments(following: Following) -> bool:
@@ -169,6 +172,7 @@ async def become_owner(following: Following) -> None:
     await catch_up(following, following.journal.last_sequence())
     await look_for_amendments(following)
     await fill_again(following)
+    await engine.seen_times.own(following.journal.flush)
     await settle_as_owner(engine)
     await finish_deletions(engine)
     await recover_alerts(engine)
@@ -213,21 +217,29 @@ async def _may_count(following: Following, account: int, place: int) -> bool:
     return place >= await following.journal.query(lambda c: sequence_at(c, since))
 
 
-async def _count(following: Following, up_to: int) -> None:
-    engine = following.engine
-    while following.counted < up_to:
-        to = min(up_to, following.counted + STEP)
-        accounts = await following.journal.query(partial(_accounts, span=(following.counted, to)))
-        records = {
-            account: await asyncio.to_thread(_records, following, account, to)
-            for account in accounts
-            if account in engine.active
-        }
-        await _count_records(following, to, records)
+def _entries(connection: SqlConnection, span: tuple[int, int]) -> list[Entry]:
+    """What windows, lists and programs depend on, with sequence numbers in (after, up_to]."""
+    after, up_to = span
+    return [*chain.from_iterable(replay_entries(connection, None, 0, after, up_to, _FOLLOWED))]
 
 
-def _accounts(connection: SqlConnection, span: tuple[int, int]) -> list[int]:
-    return [account for (account,) in connection.execute(_ACCOUNTS, span)]
+async def _follow_change(following: Following, change: RecordedChange) -> None:
+    await _count_records(following, change.sequence, {})
+    try:
+        await _apply(following.engine, change)
+    except Unavailable as error:
+        raise Interrupted(f"what a change brings was not all read: {error}") from error
+    if isinstance(change.change, PersonErased):
+        following.outdated.add(change.account)
+
+
+async def _count(following: Following, entries: Sequence[Entry]) -> None:
+    """Count entries that are no changes."""
+    by_account: defaultdict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_account[entry.account].append(entry)
+    records = await following.journal.query(partial(_records, following, by_account=by_account))
+    await _count_records(following, entries[-1].sequence, records)
 
 
 async def _count_records(
@@ -238,13 +250,24 @@ async def _count_records(
     following.journal.set_followed(up_to)
 
 
-def _records(following: Following, account: int, up_to: int) -> list[Record]:
-    """An account's records with sequence numbers in (`counted`, up_to]."""
+def _records(
+    following: Following, connection: SqlConnection, by_account: Mapping[int, Sequence[Entry]]
+) -> dict[int, list[Record]]:
+    """The records of entries that come next after `counted`, by account."""
+    active = following.engine.active
+    return {
+        account: _account_records(following, connection, account, entries)
+        for account, entries in by_account.items()
+        if account in active
+    }
+
+
+def _account_records(
+    following: Following, connection: SqlConnection, account: int, entries: Sequence[Entry]
+) -> list[Record]:
     engine, journal, after = following.engine, following.journal, following.counted
-    active = engine.active[account]
+    active, up_to = engine.active[account], entries[-1].sequence
     plans = active.plans()
-    if not plans:
-        return []
 
     def label(id_: str, at: int = up_to) -> str | None:
         return verdict_in(journal.record_entries(account, Kind.LABEL, id_, at))
@@ -253,14 +276,14 @@ def _records(following: Following, account: int, up_to: int) -> list[Record]:
     stored = StoredRecords(active.account, plans, environments.at, label)
     records = []
     if any(plan.labelled for plan in plans):
-        for batch in journal.replay(account, after=after, up_to=up_to, kinds=(Kind.LABEL,)):
-            for id_ in dict.fromkeys(entry.id for entry in batch):
-                states = journal.record_states(account, id_, after)
-                if states and (before := label(id_, after)) != label(id_):
-                    latest = states[0]._replace(body=states[-1].body)
-                    records.append(stored.relabelled_record(latest, before))
-    stretches = journal.replay_latest(account, after=after, up_to=up_to, kinds=stored.kinds)
-    for stretch in stretches:
+        for id_ in dict.fromkeys(entry.id for entry in entries if entry.kind == Kind.LABEL):
+            states = journal.record_states(account, id_, after)
+            if states and (before := label(id_, after)) != label(id_):
+                latest = states[0]._replace(body=states[-1].body)
+                records.append(stored.relabelled_record(latest, before))
+    counted = [entry for entry in entries if stored.counts(entry)]
+    if counted:
+        stretch = stretch_of(connection, account, after, counted)
         records += records_in(stored, stretch, engine.damage)
     return records
 

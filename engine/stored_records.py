@@ -103,6 +103,10 @@ class StoredRecords:
         self._label = label
         self._event_of = event_reader(account)
 
+    def counts(self, entry: Entry) -> bool:
+        """Whether the series count the entry: a payment with its updates, or an event."""
+        return (Kind.PAYMENT if entry.kind == Kind.UPDATE else entry.kind) in self.kinds
+
     def record(self, entry: Entry) -> Record:
         """The record of a payment or an event."""
         if entry.kind == Kind.EVENT:

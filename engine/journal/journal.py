@@ -456,7 +456,8 @@ class Journal(ABC):
 
     async def flush(self) -> None:
         """Return once every append queued before the call is on disk or refused."""
-        await self.run(lambda _connection: None)
+        if waiting := self.unsettled():
+            await asyncio.wait(waiting)
 
     async def seal(self, at_least: int = checksums.BLOCK) -> None:
         """Seal unsealed entries (`checksums.py`), block by block, while `at_least` are left."""

@@ -49,10 +49,6 @@ KNOWN_COLUMNS = (
     f" AND later.kind = {Kind.UPDATE:d} AND journal.kind = {Kind.PAYMENT:d} AND later.place <= ?)),"
     " body), outcome"
 )
-AS_KNOWN = (
-    f"SELECT {KNOWN_COLUMNS} FROM journal WHERE place = (SELECT place FROM journal INDEXED BY by_id"
-    f" WHERE account = ? AND id = ? AND kind = {Kind.PAYMENT:d})"
-)
 KNOWN_BETWEEN = (
     f"SELECT {KNOWN_COLUMNS} FROM journal INDEXED BY by_account"
     " WHERE account = ? AND place BETWEEN ? AND ? AND time BETWEEN ? AND ?"
@@ -79,6 +75,8 @@ STRETCH = 20_000
 STRETCH_BYTES = 32 * 1024 * 1024
 # How many entries a query fetches where nobody knows how many are wanted.
 PART = 250
+# How many payments a query looks up by their ids.
+KNOWN_AT_ONCE = 100
 # How many entries are looked at for one page at most.
 PAGE_SCAN = 5_000
 # How many sequence numbers one query looks through for texts: a long one would hold back the log.
@@ -317,7 +315,7 @@ def replay_latest(
         return connection.execute(query, (after, up_to, since, account)).fetchall()
 
     while rows := _stretch(part, after):
-        yield _as_known(connection, account, after, rows)
+        yield stretch_of(connection, account, after, list(map(Entry._make, rows)))
         after = rows[-1][0]
 
 
@@ -336,20 +334,40 @@ def _stretch(part: Callable[[int], list[Any]], after: int) -> list[Any]:
     return rows
 
 
-def _as_known(connection: SqlConnection, account: int, after: int, rows: Sequence[Any]) -> Stretch:
-    latest = {row[3]: row[6] for row in rows if row[2] == Kind.UPDATE}
+def stretch_of(
+    connection: SqlConnection, account: int, after: int, entries: Sequence[Entry]
+) -> Stretch:
+    """The stretch of these entries, which are all payments, updates and events of the account, or all
+    of some of these kinds, that come next after a sequence number.
+    """
+    latest = {each.id: each.body for each in entries if each.kind == Kind.UPDATE}
+    if not latest:
+        return Stretch(list(entries), [], after, entries[-1].sequence)
     fresh = []
-    for row in rows:
-        if row[2] != Kind.UPDATE:
-            body = latest.pop(row[3], None) if latest and row[2] == Kind.PAYMENT else None
-            fresh.append(Entry._make(row if body is None else (*row[:6], body, row[7])))
-    amended = []
-    for record_id, body in latest.items():
-        known = connection.execute(AS_KNOWN, (after, account, record_id)).fetchone()
-        if known is not None:
-            updated = Entry._make((*known[:6], body, known[7]))
-            amended.append((Entry._make(known), updated))
-    return Stretch(fresh, amended, after, rows[-1][0])
+    for entry in entries:
+        if entry.kind != Kind.UPDATE:
+            body = latest.pop(entry.id, None) if entry.kind == Kind.PAYMENT else None
+            fresh.append(entry if body is None else entry._replace(body=body))
+    ids = list(latest)
+    amended = [
+        (known, known._replace(body=latest[known.id]))
+        for begin in range(0, len(ids), KNOWN_AT_ONCE)
+        for known in _as_known(connection, account, after, ids[begin : begin + KNOWN_AT_ONCE])
+    ]
+    return Stretch(fresh, amended, after, entries[-1].sequence)
+
+
+def _as_known(
+    connection: SqlConnection, account: int, up_to: int, ids: Sequence[str]
+) -> Iterator[Entry]:
+    """The payments with these ids, as of a sequence number."""
+    rows = connection.execute(
+        f"SELECT {KNOWN_COLUMNS} FROM journal WHERE place IN (SELECT place FROM journal"
+        f" INDEXED BY by_id WHERE account = ? AND id IN ({', '.join('?' * len(ids))})"
+        f" AND kind = {Kind.PAYMENT:d}) ORDER BY place",
+        (up_to, account, *ids),
+    )
+    return map(Entry._make, rows)
 
 
 def entries_between(

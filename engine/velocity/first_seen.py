@@ -143,11 +143,12 @@ class RecentBounds:
 
 
 class StoredSeenTimes:
-    """`SeenTimes` of the series `number` in the file, first being filled, then live.
+    """`SeenTimes` of the series `number` in the file, first being filled, then followed or live.
 
-    While it is filled, its changes are collected as differences of counts, and it is not read. Once
-    it is live, a change sets the new count of a time, so that it may be written any number of times.
-    `written_up_to` is the sequence number up to which the file has it whole, None when it does not.
+    While it is filled or followed, its changes are collected as differences of counts, so that the
+    file need not be asked for any, and it is not read. Once it is live, a change sets the new count
+    of a time. `written_up_to` is the sequence number up to which the file has it whole, None when it
+    does not.
     """
 
     def __init__(
@@ -159,8 +160,10 @@ class StoredSeenTimes:
         self._file = file
         self._recent = recent
         self._sequence = 0
-        # Collected changes of counts, None once the series is live.
+        # Collected changes of counts, None once the series is live, and those being written.
         self._collected: list[CountChange] | None = []
+        self._adding: list[CountChange] = []
+        self.is_filled = False
         # New counts: those to be written, and those that are being written.
         self._changed: Counts = {}
         self._writing: Counts = {}
@@ -236,20 +239,25 @@ class StoredSeenTimes:
         self.written_up_to = None
         return taken
 
-    def go_live(self, sequence: int) -> None:
-        """Make the series live: it has all changes up to this sequence number and can be read."""
-        collected, self._collected = self._collected or [], None
+    def end_filling(self, sequence: int) -> None:
+        """Follow: the series has all changes up to this sequence number, and is told of later ones."""
         self._sequence = max(self._sequence, sequence)
+        self.is_filled = True
+
+    def go_live(self) -> None:
+        """Make a series that is filled live: it can be read from now on."""
+        collected, self._collected = self._collected or [], None
         for group, time, change in collected:
             (self.add if change > 0 else self.remove)(group, time)
 
     def take_changes(self) -> bool:
         """Begin to write what has changed so far; whether there is anything to write."""
-        if self._collected is not None or (
-            not self._changed and self._sequence == self.written_up_to
-        ):
+        has_changed = bool(self._changed or self._collected)
+        if not self.is_filled or not (has_changed or self._sequence != self.written_up_to):
             return False
         self._writing, self._changed = self._changed, {}
+        if self._collected is not None:
+            self._adding, self._collected = self._collected, []
         self._writing_up_to = self._sequence
         self._was_undone = False
         return True
@@ -259,14 +267,15 @@ class StoredSeenTimes:
         """Whether none of the changes being written has been withdrawn since they were taken."""
         return not self._was_undone
 
-    def changes_to_write(self) -> tuple[list[CountChange], int]:
-        """The changes that are being written, and the sequence number that they bring the series to."""
-        changes = [
+    def changes_to_write(self) -> tuple[list[CountChange], list[CountChange], int]:
+        """What is being written: counts to set, differences to add, and the sequence number that both
+        bring the series to."""
+        counts = [
             (group, time, count)
             for group, counts in self._writing.items()
             for time, count in counts.items()
         ]
-        return changes, self._writing_up_to
+        return counts, self._adding, self._writing_up_to
 
     def end_writing(self, *, was_written: bool, is_whole: bool) -> None:
         """End a write; changes that were not written will be again. `is_whole` says whether the file
@@ -276,7 +285,9 @@ class StoredSeenTimes:
         else:
             for group, counts in self._writing.items():
                 self._changed[group] = counts | self._changed.get(group, {})
-        self._writing, self._writing_up_to = {}, BEFORE_ALL
+            if self._collected is not None:
+                self._collected = self._adding + self._collected
+        self._writing, self._adding, self._writing_up_to = {}, [], BEFORE_ALL
 
     def _set(self, group: Group, time: int, count: int, bounds: Bounds) -> None:
         self._changed.setdefault(group, {})[time] = count
@@ -297,6 +308,7 @@ class StoredSeenTimes:
         return bounds
 
     def _find_bounds(self, group: Group) -> Bounds:
+        assert self._collected is None, "a series that is not live can't be read"
         unwritten = self._unwritten(group)
         if not unwritten:
             return self._file.bounds(self.number, hash_group(group))

@@ -16,7 +16,7 @@ from collections.abc import (
     Iterable,
     Sequence,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -33,8 +33,9 @@ from tollkeeper.engine.velocity.first_seen_file import (
     open_seen_times_file,
 )
 
-EVERY_S = 0.5
-"""The seconds between two writes of changes."""
+EVERY_S = 5.0
+"""The seconds between two writes of changes: many at once cost less, as most are to different pages of
+the file. A start after a crash reads so much more of the journal, and a takeover waits for one write."""
 FILLED = 50_000
 """The collected changes of a series being filled that are held before they are written."""
 
@@ -46,7 +47,10 @@ Written: TypeAlias = Callable[[], Awaitable[None]]
 
 class SeenTimesStore:
     """All series in the file. Those that go beyond the journal's `last` sequence number are given up:
-    they belong to another journal, or to one that was restored."""
+    they belong to another journal, or to one that was restored.
+
+    Series are live once they are filled, but between `follow` and `own`.
+    """
 
     def __init__(self, file: SeenTimesFile, last: int) -> None:
         self._file = file
@@ -58,6 +62,7 @@ class SeenTimesStore:
         self._series: dict[SeriesName, StoredSeenTimes] = {}
         self._rewritten: set[int] = set()
         self._lock = asyncio.Lock()
+        self._is_following = False
         for each in file.series():
             if each.sequence is None or each.sequence > last:
                 self._given_up.append(each.number)
@@ -70,7 +75,7 @@ class SeenTimesStore:
         return 0 if stored is None or stored.sequence is None else stored.sequence
 
     def open(self, account: int, digest: str) -> SeenTimes:
-        """Open a series, to be filled; `go_live` then makes it live."""
+        """Open a series, to be filled until `end_filling`."""
         name = (account, digest)
         if name in self._series:
             self._give_up(name)
@@ -80,10 +85,25 @@ class SeenTimesStore:
         self._series[name] = StoredSeenTimes(self._file, self._recent, number, sequence)
         return self._series[name]
 
-    def go_live(self, account: int, digests: Iterable[str], sequence: int) -> None:
-        """Make these series live: they have all changes up to this sequence number."""
+    def follow(self) -> None:
+        """Keep series that are filled from now on up to date only, without reading them."""
+        self._is_following = True
+
+    async def own(self, written: Written) -> None:
+        """Write what was followed, as far as the file can be written, and make all series live."""
+        with suppress(JournalError):
+            await self.write(written)
+        self._is_following = False
+        for series in self._series.values():
+            if series.is_filled:
+                series.go_live()
+
+    def end_filling(self, account: int, digests: Iterable[str], sequence: int) -> None:
+        """These series have all changes up to this sequence number."""
         for _, series in self._opened_series(account, digests):
-            series.go_live(sequence)
+            series.end_filling(sequence)
+            if not self._is_following:
+                series.go_live()
 
     def give_up_others(self, needed: Collection[SeriesName]) -> None:
         """Give up the stored series that are not needed."""
@@ -178,8 +198,9 @@ def _set(
     connection: sqlite3.Connection,
 ) -> None:
     for name, series in taken.items():
-        changes, sequence = series.changes_to_write()
-        first_seen_file.set_counts(connection, series.number, changes)
+        counts, differences, sequence = series.changes_to_write()
+        first_seen_file.set_counts(connection, series.number, counts)
+        first_seen_file.add_counts(connection, series.number, differences)
         stored = StoredSeries(series.number, *name, None if name[0] in rewritten else sequence)
         first_seen_file.set_sequence(connection, stored)
 

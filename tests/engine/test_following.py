@@ -63,14 +63,15 @@ async def following_of(shop: Shop, url: str, folder: Path) -> AsyncIterator[Foll
 
 
 async def caught_up(shop: Shop, following: Following) -> None:
-    await shop.engine.journal.flush()
+    await shop.engine.journal.renew()
     await catch_up(following, (await following.journal.standing()).safe)
     await look_for_amendments(following)
     await fill_again(following)
 
 
 async def known(engine: Engine, account: int, now: int) -> list[Any]:
-    """What a decision about any of several payments would read."""
+    """What a decision about any of several payments would read, were this engine the owner's."""
+    await engine.seen_times.own(engine.journal.flush)
     active, found = engine.active[account], []
     for user in (*USERS, "w"):
         for card in CARDS:
@@ -146,7 +147,7 @@ async def followed(
         opened = following_of(shop, url, folder / "follower")
 
         async def begin(_shop: Shop) -> None:
-            await shop.engine.journal.flush()
+            await shop.engine.journal.renew()
             follower.append(await opened.__aenter__())
 
         try:
@@ -170,7 +171,7 @@ def test_nothing_is_counted_that_the_standby_may_not_have(database: str, tmp_pat
     async def run() -> None:
         async with open_shop(Database(database, tmp_path / "owner")) as shop:
             await shop.publish(RULE)
-            await shop.engine.journal.flush()
+            await shop.engine.journal.renew()
             async with following_of(shop, database, tmp_path / "follower") as following:
                 # The last entry is in the database, and nobody has heard yet whether it stays: but
                 # where a renewal came in between, which has told of it; then the next one shows it.

@@ -306,23 +306,23 @@ class PostgresJournal(Journal):
     def begin_renewal(self) -> None:
         """Renew the lease in the background, until it is lost or the journal is closed."""
         if self._renewal is None:
-            self._renewal = asyncio.create_task(self._renew())
+            self._renewal = asyncio.create_task(self._renew_in_time())
 
     def _end_renewal(self) -> None:
         if self._renewal is not None:
             self._renewal.cancel()
 
-    async def flush(self) -> None:
-        # A follower has nothing to write.
-        if self._ownership.epoch >= 0:
-            await super().flush()
+    async def renew(self) -> None:
+        """Renew the lease, and tell followers what the standby has by now. Raises `Unavailable`."""
+        # As every transaction of the owner does.
+        await self.run(lambda _connection: None)
 
-    async def _renew(self) -> None:
+    async def _renew_in_time(self) -> None:
         while not self._store.is_lost:
             await asyncio.sleep(_RENEW_S)
             if time.monotonic() - self._store.proved_at > _RENEW_S:
                 with suppress(Unavailable):
-                    await self.flush()
+                    await self.renew()
 
     async def size(self) -> int:
         return await self.query(

@@ -52,7 +52,7 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
             open_jobs() as jobs,
         ):
             await shop.publish(RULE)
-            await shop.engine.journal.flush()
+            await shop.engine.journal.renew()
             async with following_of(shop, url, tmp_path / "follower") as following:
                 before = await known(following.engine, shop.account, shop.now)
                 # Whatever the owner writes, the standby gets no further and the lease lasts.
@@ -97,7 +97,7 @@ async def test_a_node_that_has_counted_many_entries_counts_the_next_ones_later(
     with own_database() as url:
         async with open_shop(Database(url, tmp_path / "owner")) as shop:
             await shop.publish(RULE)
-            await shop.engine.journal.flush()
+            await shop.engine.journal.renew()
             async with following_of(shop, url, tmp_path / "follower") as following:
                 journal = shop.engine.journal
                 await _step(following, journal.last_sequence())

@@ -337,7 +337,7 @@ async def test_an_owner_that_has_not_proved_it_for_long_says_that_it_cannot_writ
         monkeypatch.setattr(postgres_journal, "LEASE_S", 0.0)
         assert "not confirmed" in journal.write_failure()
         monkeypatch.undo()
-        await journal.flush()
+        await journal.renew()
         assert journal.write_failure() is None
 
 
@@ -356,10 +356,10 @@ async def test_a_full_database_takes_nothing_until_an_entry_finds_room_whatever_
             await journal.append(make(2))
         for _ in range(2):
             # A lease is renewed in place.
-            await journal.flush()
+            await journal.renew()
             assert "No space left on device" in journal.write_failure()
         do(database, "DROP TRIGGER fill ON journal")
-        await journal.flush()
+        await journal.renew()
         assert journal.write_failure() is None
         await journal.append(make(3))
     assert places(database) == [1, 3]
@@ -546,7 +546,7 @@ async def test_others_may_read_up_to_what_the_owner_has_heard_to_be_kept(databas
             await journal.append(make(number))
         safe = "SELECT last_place, safe_place FROM shards"
         assert do(database, safe) == [(2, 1)]
-        await journal.flush()
+        await journal.renew()
         assert do(database, safe) == [(2, 2)]
         proxy.answers.clear()
         unknown = journal.append(make(3))

@@ -92,7 +92,7 @@ def test_stored_seen_times_are_those_of_a_plain_list(
                         plain.change(what, group, time)
                 else:
                     await store.write_filled(*SERIES[:1], SERIES[1:], 0)
-            store.go_live(1, SERIES[1:], sequence)
+            store.end_filling(1, SERIES[1:], sequence)
             plain.agrees(seen_times)
             left = iter(meanwhile)
 
@@ -131,8 +131,55 @@ def test_stored_seen_times_are_those_of_a_plain_list(
         async with open_seen_times(folder, last=sequence) as store:
             assert store.sequence(*SERIES) == sequence
             seen_times = store.open(*SERIES)
-            store.go_live(1, SERIES[1:], sequence)
+            store.end_filling(1, SERIES[1:], sequence)
             plain.agrees(seen_times)
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder)))
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(filled=steps, followed=steps, fails=st.booleans())
+def test_what_was_followed_is_what_an_owner_would_have_counted(
+    filled: list[Any], followed: list[Any], fails: bool
+) -> None:
+    """`fails` says whether the file can't be written any more when the series is to be read."""
+
+    async def run(folder: Path) -> None:
+        async with open_seen_times(folder, last=0) as store:
+            store.follow()
+            seen_times, plain, sequence = store.open(*SERIES), Plain(), 1
+
+            def happens(what: str, group: Any, time: Any) -> None:
+                if what == "add" or (what == "remove" and (group, time) in plain.seen):
+                    change(seen_times, what, group, time)
+                    plain.change(what, group, time)
+
+            for what, group, time in filled:
+                happens(what, group, time)
+            store.end_filling(1, SERIES[1:], sequence)
+            for what, group, time in followed:
+                sequence += 1
+                seen_times.reach(sequence)
+                match what:
+                    case "write":
+                        await store.write(nothing)
+                        assert store._file.series()[0].sequence == sequence
+                    case "refuse":
+                        with pytest.raises(Unavailable):
+                            await store.write(refused)
+                    case _:
+                        happens(what, group, time)
+            await store.own(refused if fails else nothing)
+            plain.agrees(seen_times)
+            await store.write(nothing)
+            plain.agrees(seen_times)
+        async with open_seen_times(folder, last=sequence) as store:
+            assert store.sequence(*SERIES) == sequence
+            plain.agrees(await live(store, sequence=sequence))
+
+    async def refused() -> None:
+        raise Unavailable("the disk is full")
 
     with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder)))
@@ -144,7 +191,7 @@ async def nothing() -> None:
 
 async def live(store: SeenTimesStore, digest: str = "digest", sequence: int = 1) -> SeenTimes:
     seen_times = store.open(1, digest)
-    store.go_live(1, [digest], sequence)
+    store.end_filling(1, [digest], sequence)
     return seen_times
 
 

@@ -68,7 +68,8 @@ class Visit:
 
 def target(path: str, /, **query: str | None) -> str:
     """Return a path with the query parameters that are not None."""
-    said = urlencode({name: value for name, value in query.items() if value})
+    # A query may hold colons as they are, and a search is full of them.
+    said = urlencode({name: value for name, value in query.items() if value}, safe=":")
     return f"{path}?{said}" if said else path
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, get_args
 
 from msgspec import Meta, Struct
@@ -19,8 +21,6 @@ from tollkeeper.engine.instants import DAY, HOUR, show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.jobs.jobs import JobExceededError
 from tollkeeper.engine.registry.errors import NotFound
-from tollkeeper.engine.registry.programs import decode_program
-from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.search.commonest import EVERY_BY, By
 from tollkeeper.engine.search.field_figures import FieldFigure, account_figures
 from tollkeeper.engine.search.figures import Dimension, Figure
@@ -33,7 +33,6 @@ from tollkeeper.engine.search.questions import FindFigures, FindPerformance
 from tollkeeper.engine.search.scores import FindScores, ScoreBucket
 from tollkeeper.engine.search.spans import EVERY, MOST, Every, count_spans
 from tollkeeper.engine.search.terms import Facet
-from tollkeeper.grammar.program import Rule
 
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 USUAL = DAY
@@ -234,7 +233,9 @@ async def read_figures(
             read_flag("money", money),
         )
         found, lag = await request.search.ask(request.key.account, question, list[Figure])
-        return [_figure_view(figure) for figure in found], lag
+        # A span ends where the next begins, and every value has the same spans.
+        show = cache(show_instant)
+        return [_figure_view(figure, show) for figure in found], lag
 
     figures, lag = await find(0)
     compared = (await find(back))[0] if back else []
@@ -410,7 +411,7 @@ async def read_performance(
     _check_span(begin, end, "day")
     question = FindPerformance(
         name,
-        _conditions(request.account, name),
+        _conditions(request, name),
         begin,
         end,
         settings.thresholds.deny,
@@ -436,16 +437,16 @@ ROUTES = (
 )
 
 
-def _conditions(account: Account, name: str) -> tuple[tuple[int, str], ...]:
+def _conditions(request: Request, name: str) -> tuple[tuple[int, str], ...]:
     """Return the conditions of the active version, so that those without hits are listed too."""
-    lineage = account.files.get(("rule", name))
+    lineage = request.account.files.get(("rule", name))
     if lineage is None:
         raise NotFound("name", f"there is no rule `{name}`")
     if lineage.active is None:
         return ()
-    program = decode_program(lineage.versions[lineage.active - 1].program)
-    assert isinstance(program, Rule)
-    return tuple((lineage.active, condition.name) for condition in program.conditions)
+    rule = request.engine.active[request.key.account].rules[name, lineage.active]
+    named = (each.condition for each in rule.applied)
+    return tuple((lineage.active, condition) for condition in named if condition is not None)
 
 
 def _span(since: str | None, until: str | None, now: int, usual: int) -> tuple[int, int]:
@@ -469,10 +470,10 @@ def _money(money: dict[str, int]) -> dict[str, str]:
     return {name: f"{amount // 100}.{amount % 100:02}" for name, amount in money.items()}
 
 
-def _figure_view(figure: Figure) -> FigureView:
+def _figure_view(figure: Figure, show: Callable[[int], str]) -> FigureView:
     return FigureView(
-        show_instant(figure.start),
-        show_instant(figure.end),
+        show(figure.start),
+        show(figure.end),
         figure.by,
         tally_view(figure.tally),
         _money(dict(figure.money)),

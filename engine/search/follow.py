@@ -154,26 +154,30 @@ class Follower:
             index_file.note(self._index, last, self._tail.arrival_of(last), amendment)
         return max(last - followed.sequence, 0) + len(amendments)
 
-    def keep_totals(self) -> bool:
-        """Count a block that has not changed for long; returns whether there was one."""
+    def keep_totals(self, give_way: Callable[[], None] = lambda: None) -> bool:
+        """Count a block that has not changed for long; returns whether there was one. `give_way` is
+        called again and again, and may wait.
+        """
         if left_alone(self._index) is None:
             return False
         with index_file.transaction(self._index):
             found = left_alone(self._index)
             if found is not None:
                 account, block = found
-                keep_totals(AccountIndex(self._index, self._tail, account), block)
+                keep_totals(AccountIndex(self._index, self._tail, account), block, give_way)
         return True
 
-    def extend_run(self) -> bool:
-        """Add the next payments to a run; returns whether there were any."""
+    def extend_run(self, give_way: Callable[[], None] = lambda: None) -> bool:
+        """Add the next payments to a run; returns whether there were any. `give_way` is called again and
+        again, and may wait.
+        """
         if unmade_run(self._index) is None:
             return False
         with index_file.transaction(self._index):
             found = unmade_run(self._index)
             if found is not None:
                 index = AccountIndex(self._index, self._tail, found.account)
-                extend_run(index, found.run, found.through)
+                extend_run(index, found.run, found.through, give_way)
         return True
 
     def _hashes_by(self, key: bytes) -> Hashes:

@@ -113,9 +113,8 @@ def _follow_until_behind(follower: Follower, questions: OpenQuestions) -> None:
         taken = follower.step(give_way=give_way)
         if taken >= TAKEN_AT_ONCE or not follower.is_there():
             return
-        give_way()
         # One unit of work per step: new entries wait meanwhile.
-        follower.keep_totals() or follower.extend_run()
+        follower.keep_totals(give_way) or follower.extend_run(give_way)
         left = 0 if taken < _MANY else began + _EACH_S - time.monotonic()
         time.sleep(max(left, _PAUSE_S))
 

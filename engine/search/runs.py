@@ -16,7 +16,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from tollkeeper.engine.search.blocks import SHIFT, block_of, is_list
@@ -128,14 +128,16 @@ def unmade_run(index: sqlite3.Connection) -> Unmade | None:
     return None if found is None else Unmade(*found)
 
 
-def extend_run(index: AccountIndex, run: int, through: int) -> None:
-    """Add the next values, after `through`, to an account's run."""
+def extend_run(index: AccountIndex, run: int, through: int, give_way: Callable[[], None]) -> None:
+    """Add the next values, after `through`, to an account's run; `give_way` is called before what is
+    read of each block.
+    """
     blocks = blocks_of(run)
     payments = sum(index.members(Facet.PAYMENT, 0, block).bit_count() for block in blocks)
     stretch = EVERY_VALUE * _AT_ONCE // max(payments * len(ENTITIES), _AT_ONCE)
     last = min(through + stretch, EVERY_VALUE)
     if level_of(run) == 0:
-        entries = _entries_of_blocks(index, run, through, last)
+        entries = _entries_of_blocks(index, run, through, last, give_way)
     else:
         entries = _entries_of_runs(index, run, through, last)
     index.connection.executemany(
@@ -153,12 +155,13 @@ def extend_run(index: AccountIndex, run: int, through: int) -> None:
 
 
 def _entries_of_blocks(
-    index: AccountIndex, run: int, through: int, last: int
+    index: AccountIndex, run: int, through: int, last: int, give_way: Callable[[], None]
 ) -> Mapping[int, bytes]:
     """Read the entries of values after `through` up to `last` from a run's blocks."""
     entries: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
     common = set()
     for block in blocks_of(run):
+        give_way()
         outcomes = index.outcomes_of(block)
         first = index_in_block(block << SHIFT)
         for facet in ENTITIES:

@@ -10,7 +10,7 @@ figures over many blocks are added up from few totals, not counted.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
 import msgspec
@@ -53,37 +53,46 @@ def left_alone(index: sqlite3.Connection) -> tuple[int, int] | None:
     return found
 
 
-def keep_totals(index: AccountIndex, block: int) -> None:
+def keep_totals(index: AccountIndex, block: int, give_way: Callable[[], None]) -> None:
     """Count a block, and store its totals unless it has few payments; and those of the bundles of which
     it is the last to be counted.
     """
     of = index.account, block
     if index.members(Facet.PAYMENT, 0, block).bit_count() > _FEW:
-        _put_totals(index, block, chain(count_part(index, block), _shared_by_many(index, block)))
+        counted = chain(count_part(index, block), _shared_by_many(index, block))
+        _put_totals(index, block, counted, give_way)
         keep_settled(index, block)
+        give_way()
         keep_commonest(index, block)
     index.connection.execute("DELETE FROM changed WHERE account = ? AND block = ?", of)
-    _keep_bundles(index, block)
+    _keep_bundles(index, block, give_way)
 
 
-def _keep_bundles(index: AccountIndex, block: int) -> None:
+def _keep_bundles(index: AccountIndex, block: int, give_way: Callable[[], None]) -> None:
     for level in BUNDLE_LEVELS:
         bundle = bundle_of(block, level)
         if not _is_counted(index, blocks_within(bundle)):
             return
-        _put_totals(index, bundle, count_part(index, bundle))
+        give_way()
+        _put_totals(index, bundle, count_part(index, bundle), give_way)
         keep_commonest(index, bundle)
 
 
-def _put_totals(index: AccountIndex, part: int, counted: Iterable[tuple[Facet, Totals]]) -> None:
-    index.connection.executemany(
-        "INSERT INTO totals VALUES (?, ?, ?, ?, ?)",
-        [
-            (index.account, part, facet, value, _encode(total))
-            for facet, totals in counted
-            for value, total in totals.items()
-        ],
-    )
+def _put_totals(
+    index: AccountIndex,
+    part: int,
+    counted: Iterable[tuple[Facet, Totals]],
+    give_way: Callable[[], None],
+) -> None:
+    for facet, totals in counted:
+        index.connection.executemany(
+            "INSERT INTO totals VALUES (?, ?, ?, ?, ?)",
+            [
+                (index.account, part, facet, value, _encode(total))
+                for value, total in totals.items()
+            ],
+        )
+        give_way()
 
 
 def _is_counted(index: AccountIndex, blocks: range) -> bool:

@@ -175,7 +175,8 @@ def _mover_address(here: Visit, mover: JsonObject) -> str | None:
 
 def _exactly(here: Visit, count: int, address: str | None) -> Html:
     """Show a mover's count, linked to exactly the counted payments, without later ones."""
-    exact = None if address is None else address.replace("since%3A1h", quote_plus(_last_hour(here)))
+    hour = quote_plus(_last_hour(here), safe=":")
+    exact = None if address is None else address.replace("since:1h", hour)
     return element("span" if exact is None else "a", number(here, count), href=exact)
 
 

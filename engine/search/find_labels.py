@@ -28,7 +28,7 @@ class FindLabels(Struct, frozen=True, tag=True):
     with this verdict.
     """
 
-    since: int | None
+    since: int
     source: LabelSource | None
     label: Verdict | None
     cursor: int | None
@@ -42,7 +42,8 @@ class FindLabels(Struct, frozen=True, tag=True):
             " ORDER BY sequence DESC LIMIT ?",
             (
                 index.account,
-                index.sequence_at(self.since, 0),
+                # Not the index's own, which for a whole minute is that of its first payment.
+                index.tail.sequence_at(self.since),
                 _LAST if self.cursor is None else self.cursor,
                 self.source,
                 self.label,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tollkeeper.tests.api.http.service import Service, errors, payment
+from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.search.reading import MINUTE
+from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -143,6 +145,17 @@ async def test_labels_are_listed_newest_first(shop: Service) -> None:
     assert await listed(source="review") == [everything[0], everything[3]]
     assert await listed(label="unsure") == everything[:2]
     assert await listed(since="2027-01-01T00:00:00Z") == []
+
+
+async def test_a_label_is_listed_since_a_minute_that_no_payment_came_after(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shop.engine, "clock", lambda: NOW + 5 * MINUTE)
+    await label(shop, 0, "review", "fraud")
+    for minutes, count in ((-9, 1), (2, 1), (5, 1), (6, 0)):
+        since = show_instant((NOW // MINUTE + minutes) * MINUTE)
+        page = (await shop.client.get("/v1/labels", params={"since": since})).json()
+        assert len(page["labels"]) == count
 
 
 async def test_saying_the_same_again_adds_nothing(shop: Service) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from typing import Annotated
 
 from msgspec import Struct
@@ -185,7 +185,7 @@ def _read_scaled(name: str, text: str | None, scale: int, most: int, usual: int)
         scaled = number * scale
         if number.is_finite() and 0 <= scaled <= most and scaled == scaled.to_integral_value():
             return int(scaled)
-    except InvalidOperation:
+    except DecimalException:
         pass
     words = f"a number from 0 to {most // scale} in steps of {Decimal(1) / scale:f}"
     raise invalid([Violation(name, "invalid_value", f"`{name}` is {words}")])

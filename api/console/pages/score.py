@@ -107,7 +107,8 @@ def _chosen(here: Visit, in_force: JsonObject) -> Mapping[str, Decimal]:
             found[name] = Decimal(text)
         except InvalidOperation:
             return {}
-    return found if all(0 <= share <= 1 for share in found.values()) else {}
+    of_scores = (share.is_finite() and 0 <= share <= 1 for share in found.values())
+    return found if all(of_scores) else {}
 
 
 def _shares(here: Visit, buckets: list[JsonObject], chosen: Mapping[str, Decimal]) -> Html:

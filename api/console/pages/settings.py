@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from litestar import Request, get, post
@@ -35,6 +36,8 @@ _HELD_BY = ("user", "device", "order")
 """The keys by which held-out payments may be selected."""
 _APPROVALS = ("publish", "thresholds", "lists")
 """The changes for which an account can require approval."""
+_NUMBER = re.compile(r"-?[0-9]{0,15}\.?[0-9]{1,15}")
+"""Without an exponent: few characters may stand for a million digits, which take minutes."""
 
 
 @get(SETTINGS)
@@ -106,10 +109,9 @@ def _approval_settings(approvals: JsonObject) -> set[str]:
 
 def _number(text: str) -> Any:
     """Return a typed number; a text that isn't one is passed on, and the interface refuses it."""
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
+    if not _NUMBER.fullmatch(text):
         return text
+    value = Decimal(text)
     return int(value) if value == value.to_integral_value() else value
 
 

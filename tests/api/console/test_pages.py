@@ -629,7 +629,7 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     none = (await own_shop.browser.get("/console/changes?subject=rule+nobody")).text
     assert "Nothing of the kind was done." in none
     odd = await own_shop.browser.get("/console/changes?action=no+such")
-    assert odd.status_code == 200
+    assert odd.status_code == 422
     assert "<code>action</code>" in odd.text
     reads = (await own_shop.browser.get("/console/changes?kind=access")).text
     assert "Nothing of the kind was done." in reads
@@ -661,6 +661,8 @@ async def test_thresholds_are_weighed_and_led_to_the_settings(own_shop: Shop) ->
     assert [each for each in weighed["cost"].values() if each not in shown] == []
     led = "/console/settings?challenge=0.01&amp;deny=0.02"
     assert f'href="{led}"' in shown
+    odd = await own_shop.browser.get("/console/score?challenge=NaN&deny=Infinity")
+    assert odd.status_code == 422
     settings = (await own_shop.browser.get(unescape(led))).text
     assert 'name="deny" step="0.01" min="0" max="1" value="0.02"' in settings
 

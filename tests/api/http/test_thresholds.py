@@ -93,7 +93,8 @@ async def test_without_labels_nothing_is_cheapest(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["challenge=2", "deny=x", "margin=-1", "chargeback=nan", "deny=0.555"]
+    "query",
+    ["challenge=2", "deny=x", "margin=-1", "chargeback=nan", "chargeback=1e9999999", "deny=0.555"],
 )
 async def test_a_wrong_number_is_named(service: Service, query: str) -> None:
     answer = await service.client.get(f"/v1/thresholds?{query}")

@@ -31,7 +31,7 @@ PURPOSE = "backup"
 BACKUP_FORMAT = 1
 
 
-FileName: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\x00]+\.db\Z")]
+BackedUpName: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\x00]+\.db\Z")]
 """A backup from elsewhere can list any name: none leads out of its folder."""
 
 
@@ -46,7 +46,7 @@ class Manifest(Struct, frozen=True):
     taken_at: int
     journal: str
     sequence: int
-    files: dict[FileName, Copy]
+    files: dict[BackedUpName, Copy]
 
     @property
     def bytes(self) -> int:

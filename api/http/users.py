@@ -141,7 +141,10 @@ async def set_user(request: Request, name: UserName) -> UserAnswer:
     "remove_user",
     tag=ACCESS,
     summary="Remove a user",
-    doc="Their sessions end at once. What they did stays in the audit log under their name.",
+    doc=(
+        "Their sessions end at once; keys that they answer for stay valid until they are "
+        "revoked. What they did stays in the audit log under their name."
+    ),
     scope="users:write",
     demand="change",
     answers={200: Answer("They can't sign in any more.")},

@@ -1,8 +1,8 @@
 """Erase one person's data from payments, events, alerts, lists and windows.
 
 The audit log and the decisions stay. Each step finds by itself what is left to do, and payments
-with the identifier, the only place with a person's addresses, come last: so an interrupted run can
-be repeated.
+with the identifier, the only place with a person's addresses, come last, one of each address after
+all others: so an interrupted run can be repeated.
 """
 
 from __future__ import annotations
@@ -91,15 +91,17 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
                 account, in_texts, (kind,), at=named.worded, after=named.last
             )
         erase = _in_reports(person, found)
-        # Payments with the identifier come last: they alone tell which addresses are the person's.
-        for in_order in (_unless_identified(person, erase), erase):
-            in_reports = partial(rewrite, in_order, at=named.entries, after=named.last)
-            # A payment after its updates: an export reads again what was altered at the payments'
-            # places.
-            while await in_reports(Kind.UPDATE) + await in_reports(Kind.PAYMENT):
-                pass
+        in_reports = partial(_rewrite_reports, engine.journal, account, person, named)
+        # One payment of each address comes last: it alone tells that the address is the person's.
+        await in_reports(_unless(lambda entry: _is_identified(person, entry), erase))
+        await in_reports(_unless(lambda entry: entry.id in found.telling, erase))
+        await _note_telling(engine, account, found)
+        await _uncount(engine, account, found)
+        # Not earlier: the windows counted with the lists' former entries.
+        await engine.journal.forget_values(account, person.names)
+        await in_reports(erase)
         alerts = await follow_journal(engine, account)
-        await _recount(engine, account, found, person)
+        await _recount(engine, account, found)
         erased = PersonErased(
             person=hashlib.sha256(user.encode(errors="surrogatepass")).hexdigest(),
             payments=len(found.first),
@@ -116,12 +118,13 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
 def _find_person(engine: Engine, account: int, user: str, found: PersonEntries) -> Person:
     """The person, with the e-mail addresses that payments have, or had, with the identifier."""
     person = Person(user)
-    addresses = {
-        address_of(_decode_payment(entry).payment)
+    telling = {
+        address_of(_decode_payment(entry).payment): entry.id
         for entry in _naming(engine.journal, account, person, _look_up(engine, account, person))
         if _pays(person, entry)
     }
-    found.emails |= {address for address in addresses if address is not None}
+    found.emails |= {address for address in telling if address is not None}
+    found.telling = {*telling.values()}
     return Person(user, found.emails)
 
 
@@ -293,14 +296,37 @@ def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry
     return erase
 
 
-def _unless_identified(person: Person, erase: Callable[[Entry], Entry]) -> Callable[[Entry], Entry]:
-    """Leave payments with the person's identifier as they are."""
+async def _rewrite_reports(
+    journal: Journal,
+    account: int,
+    person: Person,
+    named: _Named,
+    change: Callable[[Entry], Entry],
+) -> None:
+    in_reports = partial(
+        _rewrite, journal, account, person, change, at=named.entries, after=named.last
+    )
+    # A payment after its updates: an export reads again what was altered at the payments' places.
+    while await in_reports(Kind.UPDATE) + await in_reports(Kind.PAYMENT):
+        pass
 
-    def erase_others(entry: Entry) -> Entry:
-        user = _decode_payment(entry).payment.user
-        return entry if user is not None and user.id == person.user else erase(entry)
 
-    return erase_others
+def _unless(
+    stays: Callable[[Entry], bool], erase: Callable[[Entry], Entry]
+) -> Callable[[Entry], Entry]:
+    return lambda entry: entry if stays(entry) else erase(entry)
+
+
+def _is_identified(person: Person, entry: Entry) -> bool:
+    user = _decode_payment(entry).payment.user
+    return user is not None and user.id == person.user
+
+
+async def _note_telling(engine: Engine, account: int, found: PersonEntries) -> None:
+    for id_ in found.telling:
+        known = await engine.journal.first_and_last(account, id_)
+        if known is not None:
+            found.first[id_], found.last[id_] = known
 
 
 def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
@@ -308,14 +334,18 @@ def _contracts(engine: Engine, account: int) -> Callable[[str, int], Contract]:
     return lambda type_, version: contract_of(files["event", type_].versions[version - 1])
 
 
-async def _recount(engine: Engine, account: int, found: PersonEntries, person: Person) -> None:
-    """Count the erased payments and events in the windows, as a restart would."""
+async def _uncount(engine: Engine, account: int, found: PersonEntries) -> None:
+    """Take the person's payments out of the windows, as they were counted."""
     for id_ in [each for each in found.first if each not in found.uncounted]:
         state = await payment_state(engine, found.first[id_], found.last[id_])
         await uncount_payment(engine, account, id_, state)
         found.uncounted.add(id_)
-    # Not earlier: the windows counted with the lists' former entries.
-    await engine.journal.forget_values(account, person.names)
+
+
+async def _recount(engine: Engine, account: int, found: PersonEntries) -> None:
+    """Count the erased payments and events in the windows, as a restart would."""
+    # Those that arrived meanwhile.
+    await _uncount(engine, account, found)
     for id_ in [each for each in found.first if each not in found.counted]:
         known = await engine.journal.first_and_last(account, id_)
         if known is not None:

@@ -13,10 +13,12 @@ class PersonEntries:
     event, before and after, by its sequence number.
 
     `uncounted` are payments taken out of the windows, `counted` those counted again as erased, and
-    `recounted` events counted as erased. With the `emails`, a second attempt goes on from here.
+    `recounted` events counted as erased. `telling` are the ids of payments with the identifier, one
+    of each address. With the `emails`, a second attempt goes on from here.
     """
 
     emails: frozenset[str] = frozenset()
+    telling: set[str] = field(default_factory=set)
     first: dict[str, Entry] = field(default_factory=dict)
     last: dict[str, Entry] = field(default_factory=dict)
     events: dict[int, tuple[Entry, Entry]] = field(default_factory=dict)

@@ -341,6 +341,19 @@ async def test_an_erasure_that_was_killed_between_any_two_entries_is_done_by_the
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
 
 
+@pytest.mark.parametrize("step", ["forget_values", "first_and_last"])
+async def test_an_erasure_that_was_killed_while_it_counted_is_done_by_the_next_one(
+    shop: Service, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(shop.engine.journal, step, mock.AsyncMock(side_effect=Unavailable("")))
+    answer = await shop.client.post("/v1/erasures", json={"user": "u-ana"})
+    assert answer.status_code == 503
+    monkeypatch.undo()
+    shop.engine.unfinished_erasures.clear()
+    await erase(shop)
+    assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+
+
 @pytest.mark.parametrize(
     ("step", "cut"),
     [

@@ -31,15 +31,15 @@ from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.search.commonest import EVERY_BY
 from tollkeeper.engine.search.figures import figures
 from tollkeeper.engine.search.filters import read_filter, read_members
-from tollkeeper.engine.search.find import count_matches, find
+from tollkeeper.engine.search.find import CountPayments, FindPayments
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.search.index_file import INDEX_FILE
-from tollkeeper.engine.search.movers import movers
+from tollkeeper.engine.search.movers import FindMovers
 from tollkeeper.engine.search.performance import performance
 from tollkeeper.engine.search.reading import AccountIndex, open_index
-from tollkeeper.engine.search.related import find_related
-from tollkeeper.engine.search.scores import scores
-from tollkeeper.engine.search.thresholds import score_bands
+from tollkeeper.engine.search.related import FindRelated
+from tollkeeper.engine.search.scores import FindScores
+from tollkeeper.engine.search.thresholds import FindScoreBands
 from tollkeeper.engine.search.worker_processes import run_collector_rarely
 
 FOLLOWED = 40_000
@@ -58,7 +58,8 @@ def main() -> None:
         if not (folder / INDEX_FILE).exists():
             fill(folder, int(options.payments), now())
         with open_index(folder, ACCOUNT) as index:
-            payments, end = count_matches(index, read_filter([], now())), index.arrived(index.last)
+            payments = CountPayments(read_filter([], now())).answer(index)
+            end = index.arrived(index.last)
         size = sum(path.stat().st_size for path in folder.glob("search.db*"))
         with closing(Follower(folder)) as follower:
             took, cost = follow(folder, follower, FOLLOWED, 11)
@@ -84,7 +85,7 @@ def main() -> None:
                 for question, aim, ask in questions(index, end, ids)
             ]
             related = measure_question(
-                lambda: find_related(index, next(ids), end - 30 * DAY),
+                lambda: FindRelated(next(ids), end - 30 * DAY).answer(index),
                 lambda: drop_from_memory(file),
             )
             show(
@@ -99,11 +100,11 @@ def questions(
 ) -> Iterator[tuple[str, str, Callable[[], Any]]]:
     def search(text: str) -> Callable[[], Any]:
         wanted = read_filter(read_members(text), end)
-        return lambda: find(index, wanted, None, 50)
+        return lambda: FindPayments(wanted, None, 50).answer(index)
 
     def counted(text: str) -> Callable[[], Any]:
         wanted = read_filter(read_members(text), end)
-        return lambda: count_matches(index, wanted)
+        return lambda: CountPayments(wanted).answer(index)
 
     def figured(text: str, back: int, every: Any, by: Any, money: bool) -> Callable[[], Any]:
         wanted = read_filter(read_members(text), end)
@@ -112,12 +113,12 @@ def questions(
     yield (
         "related, every entity, 30 days",
         "5",
-        lambda: find_related(index, next(ids), end - 30 * DAY),
+        lambda: FindRelated(next(ids), end - 30 * DAY).answer(index),
     )
     yield (
         "the same, 3 days",
         "5",
-        lambda: find_related(index, next(ids), end - 3 * DAY),
+        lambda: FindRelated(next(ids), end - 3 * DAY).answer(index),
     )
     yield "find by card", "300", search("card:40000007-0007")
     yield "find the newest 50", "300", search("")
@@ -139,10 +140,18 @@ def questions(
         "200",
         figured("bin:40000007", 30 * DAY, "hour", "condition", True),
     )
-    yield "scores by label", "", lambda: scores(index, read_filter([], end), "label")
-    yield "bands of scores, with money", "", lambda: score_bands(index, read_filter([], end), end)
-    yield "movers of an hour", "", lambda: movers(index, EVERY_BY, end - HOUR, end, 20)
-    yield "movers of three days", "", lambda: movers(index, EVERY_BY, end - 3 * DAY, end, 20)
+    yield "scores by label", "", lambda: FindScores(read_filter([], end), "label").answer(index)
+    yield (
+        "bands of scores, with money",
+        "",
+        lambda: FindScoreBands(read_filter([], end), end).answer(index),
+    )
+    yield "movers of an hour", "", lambda: FindMovers(EVERY_BY, end - HOUR, end, 20).answer(index)
+    yield (
+        "movers of three days",
+        "",
+        lambda: FindMovers(EVERY_BY, end - 3 * DAY, end, 20).answer(index),
+    )
     yield (
         "performance of a rule, 30 days",
         "",

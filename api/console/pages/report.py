@@ -41,7 +41,7 @@ MATURE_DAYS = 45
 """Most chargebacks of a payment arrive within this many days."""
 DECIDED = ("month", "payments", "money", "denied", "challenged", "challenge_passed", "passed")
 KNOWN = ("month", "fraud", "rate", "fraud_money", "money_rate", "disputes", "dispute_rate")
-COUNTED = ("payments", "denied", "challenged", "challenge_passed", "succeeded", "fraud", "disputes")
+FILED_COUNTS = ("payments", "denied", "challenged", "challenge_passed", "succeeded", "fraud", "disputes")
 """The counts of the file, which has amounts by currency besides."""
 _EXACT = 2
 """Decimals of fraud shares in percent, as card schemes use."""
@@ -108,7 +108,7 @@ async def report_file(request: Request[Any, Any, Any]) -> Response[str]:
     currencies = sorted({currency for each in months for currency in each["money"]})
     amounts = [f"{name}_{each}" for each in currencies for name in ("money", "fraud_money")]
     rows = [_file_row(here, each, currencies) for each in months]
-    return csv_file("report", ("month", "final", *COUNTED, *amounts), rows)
+    return csv_file("report", ("month", "final", *FILED_COUNTS, *amounts), rows)
 
 
 def _file_row(here: Visit, month: JsonObject, currencies: list[str]) -> list[str]:

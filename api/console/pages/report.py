@@ -41,7 +41,15 @@ MATURE_DAYS = 45
 """Most chargebacks of a payment arrive within this many days."""
 DECIDED = ("month", "payments", "money", "denied", "challenged", "challenge_passed", "passed")
 KNOWN = ("month", "fraud", "rate", "fraud_money", "money_rate", "disputes", "dispute_rate")
-FILED_COUNTS = ("payments", "denied", "challenged", "challenge_passed", "succeeded", "fraud", "disputes")
+FILED_COUNTS = (
+    "payments",
+    "denied",
+    "challenged",
+    "challenge_passed",
+    "succeeded",
+    "fraud",
+    "disputes",
+)
 """The counts of the file, which has amounts by currency besides."""
 _EXACT = 2
 """Decimals of fraud shares in percent, as card schemes use."""

@@ -52,11 +52,11 @@ def _commonest(index: AccountIndex, facet: Facet, part: int) -> Iterable[tuple[i
         return [(value, size_of(members)) for value, members in found]
     counts: dict[int, int] = {}
     for each in smaller:
-        add_counts(counts, stored_commonest(index, facet, each) or _commonest(index, facet, each))
+        add_numbers(counts, stored_commonest(index, facet, each) or _commonest(index, facet, each))
     return nlargest(MOST_LOOKED_AT, counts.items(), key=itemgetter(1))
 
 
-def add_counts(counts: dict[int, int], more: Iterable[tuple[int, int]]) -> None:
+def add_numbers(counts: dict[int, int], more: Iterable[tuple[int, int]]) -> None:
     """Add numbers of payments by value."""
     before = counts.get
     for value, count in more:

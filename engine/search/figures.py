@@ -17,7 +17,7 @@ from tollkeeper.engine.search.blocks import SIZE, are_members, descending, slice
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import sum_of
 from tollkeeper.engine.search.outcomes import OUTCOMES, POSITIONS
-from tollkeeper.engine.search.parts import cover, smaller_parts
+from tollkeeper.engine.search.parts import largest_parts, smaller_parts
 from tollkeeper.engine.search.reading import (
     ABSENT,
     TOTALLED,
@@ -75,7 +75,7 @@ def figures(
         kept = selection.totals(part, facet) if len(numbers) == 1 else None
         return None if kept is None else (kept, numbers[0])
 
-    for part, kept in cover(selection.blocks(), kept_of_span):
+    for part, kept in largest_parts(selection.blocks(), kept_of_span):
         if kept is not None:
             counting.add(*kept)
         elif members := selection.members(part):
@@ -83,7 +83,7 @@ def figures(
     return counting.figures(asked)
 
 
-def count_part(index: AccountIndex, part: int) -> Iterator[tuple[Facet, Totals]]:
+def totals_of_part(index: AccountIndex, part: int) -> Iterator[tuple[Facet, Totals]]:
     """By each facet that totals are kept of, those of all payments of a block or bundle."""
     for facet in TOTALLED:
         counting = _Counting(index, facet, money=True)

@@ -26,7 +26,7 @@ from tollkeeper.engine.search.blocks import (
 )
 from tollkeeper.engine.search.filters import Filter
 from tollkeeper.engine.search.numbers_by_bits import at_least, from_highest, sum_of
-from tollkeeper.engine.search.parts import cover
+from tollkeeper.engine.search.parts import largest_parts
 from tollkeeper.engine.search.reading import AccountIndex, Selection
 from tollkeeper.engine.search.terms import Facet, read_decision
 
@@ -210,7 +210,7 @@ class CountPayments(Struct, frozen=True, tag=True):
 
     def answer(self, index: AccountIndex) -> int:
         selection = Selection(index, self.wanted)
-        parts = cover(selection.blocks(), lambda part: selection.totals(part, None))
+        parts = largest_parts(selection.blocks(), lambda part: selection.totals(part, None))
         return sum(
             selection.members(part).bit_count()
             if kept is None

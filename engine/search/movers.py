@@ -27,12 +27,12 @@ from tollkeeper.engine.search.blocks import (
 from tollkeeper.engine.search.commonest import (
     MOST_LOOKED_AT,
     By,
-    add_counts,
+    add_numbers,
     facet_of,
     stored_commonest,
 )
 from tollkeeper.engine.search.outcomes import count_outcomes
-from tollkeeper.engine.search.parts import blocks_within, cover, parts_with
+from tollkeeper.engine.search.parts import blocks_within, largest_parts, parts_with
 from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.tally import Tally, Tallying
 from tollkeeper.engine.search.terms import NAMED, Facet, entities_of, read_facts
@@ -145,15 +145,17 @@ def _most_counted(index: AccountIndex, facet: Facet, stretch: _Stretch) -> list[
     def kept_of(part: int) -> Sequence[tuple[int, int]] | None:
         return stored_commonest(index, facet, part) if part in whole else None
 
-    for part, kept in cover(stretch.blocks, kept_of):
+    for part, kept in largest_parts(stretch.blocks, kept_of):
         if kept is not None:
-            add_counts(counts, kept)
+            add_numbers(counts, kept)
         elif part not in whole and (of_block := stored_commonest(index, facet, part)) is not None:
             cut[part] = of_block
         else:
             low, high = stretch.within(part)
             found = index.commonest(facet, part, MOST_LOOKED_AT)
-            add_counts(counts, ((value, size_within(stored, low, high)) for value, stored in found))
+            add_numbers(
+                counts, ((value, size_within(stored, low, high)) for value, stored in found)
+            )
     if cut:
         _add_cut(index, facet, stretch, cut, counts)
     return nlargest(_CANDIDATES, counts.items(), key=itemgetter(1))
@@ -173,13 +175,13 @@ def _add_cut(
     """
     bounds: dict[int, int] = {}
     for of_block in cut.values():
-        add_counts(bounds, of_block)
+        add_numbers(bounds, of_block)
     most = nlargest(_CANDIDATES, counts.values())
     least = most[-1] if len(most) == _CANDIDATES else 0
     near = [value for value, bound in bounds.items() if counts.get(value, 0) + bound >= least]
     for value, sets in index.stored_of(facet, near, cut).items():
         sizes = (size_within(stored, *stretch.within(block)) for block, stored in sets)
-        add_counts(counts, ((value, sum(sizes)),))
+        add_numbers(counts, ((value, sum(sizes)),))
 
 
 def _ranked(
@@ -224,7 +226,9 @@ def _tallies(
     counted: defaultdict[int, list[tuple[Tallying, bytes]]] = defaultdict(list)
     for (facet, value), counting in zip(values, tallying, strict=True):
         left = []
-        for part, total in cover(stretch.blocks, index.totals_in(facet, value, stretch.whole).get):
+        for part, total in largest_parts(
+            stretch.blocks, index.totals_in(facet, value, stretch.whole).get
+        ):
             if total is None:
                 left.append(part)
             else:

@@ -42,7 +42,7 @@ def parts_with(block: int) -> list[int]:
     return [block, *(bundle_of(block, level) for level in BUNDLE_LEVELS)]
 
 
-def cover(
+def largest_parts(
     blocks: Sequence[int], find: Callable[[int], Found | None]
 ) -> Iterator[tuple[int, Found | None]]:
     """Yield the largest bundles of which something is found, with that, and the blocks that are in none

@@ -17,7 +17,7 @@ import msgspec
 
 from tollkeeper.engine.search.blocks import MOST_LISTED, MOST_LISTED_BYTES, block_of, unpack
 from tollkeeper.engine.search.commonest import keep_commonest
-from tollkeeper.engine.search.figures import count_part, sums_of
+from tollkeeper.engine.search.figures import sums_of, totals_of_part
 from tollkeeper.engine.search.parts import BUNDLE_LEVELS, blocks_within, bundle_of, parts_with
 from tollkeeper.engine.search.reading import AccountIndex, Total, Totals
 from tollkeeper.engine.search.settled import keep_settled
@@ -59,7 +59,7 @@ def keep_totals(index: AccountIndex, block: int, give_way: Callable[[], None]) -
     """
     of = index.account, block
     if index.members(Facet.PAYMENT, 0, block).bit_count() > _FEW:
-        counted = chain(count_part(index, block), _shared_by_many(index, block))
+        counted = chain(totals_of_part(index, block), _shared_by_many(index, block))
         _put_totals(index, block, counted, give_way)
         keep_settled(index, block)
         give_way()
@@ -74,7 +74,7 @@ def _keep_bundles(index: AccountIndex, block: int, give_way: Callable[[], None])
         if not _is_counted(index, blocks_within(bundle)):
             return
         give_way()
-        _put_totals(index, bundle, count_part(index, bundle), give_way)
+        _put_totals(index, bundle, totals_of_part(index, bundle), give_way)
         keep_commonest(index, bundle)
 
 

@@ -38,7 +38,7 @@ from tollkeeper.engine.search.parts import (
     BUNDLE_LEVELS,
     blocks_within,
     bundle_of,
-    cover,
+    largest_parts,
     parts_with,
     smaller_parts,
 )
@@ -142,7 +142,7 @@ def test_blocks_are_covered_once_each_by_the_largest_bundles_that_are_there(
     def find(part: int) -> bool | None:
         return None if missing.intersection(blocks_within(part)) else True
 
-    parts = [*cover(sorted(blocks, reverse=True), find)]
+    parts = [*largest_parts(sorted(blocks, reverse=True), find)]
     covered = [block for part, _ in parts for block in reversed(blocks_within(part))]
     assert covered == sorted(covered, reverse=True)
     assert len(set(covered)) == len(covered)

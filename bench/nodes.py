@@ -12,10 +12,10 @@ could do with a core of its own. Finally the client continues at a remaining nod
 told to end (SIGTERM), and again while the next one is killed (SIGKILL): the longest wait of a
 payment is how long nobody decided.
 
-Last, one node decides for two accounts, and then two nodes for one shard each, with each account's
-payments sent to both as a load balancer would. A node decides in one process, on one core: that
-process's time per payment, over both accounts, says how many payments a second the node can decide
-if it has a core for itself, and the index and the database have others.
+Last, one node decides for two accounts, and then two nodes for one shard each, with 64 payments at
+once at each node, of both accounts in turn, as a load balancer would send them. A node decides in one
+process, on one core: that process's time per payment, over both accounts, says how many payments a
+second the node can decide if it has a core for itself, and the index and the database have others.
 """
 
 from __future__ import annotations
@@ -126,21 +126,18 @@ class SharedLoad(NamedTuple):
 
 
 def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) -> SharedLoad:
-    """Some seconds of payments of each account at each node, all at the same time."""
+    """Some seconds of 64 at once at each node, which are of the accounts in turn: clients that wait for
+    answers would otherwise send more to the account whose owner answers sooner."""
 
     def used() -> tuple[list[float], float]:
         each, indexes = zip(*map(cpu_of, nodes), strict=True)
         return list(each), sum(indexes)
 
-    ways = [replace(node, key=key) for node in nodes for key in keys]
+    ways = [replace(node, key=" ".join(keys)) for node in nodes]
     with ThreadPoolExecutor(len(ways)) as asking:
 
         def all_at_once(for_seconds: float) -> list[LoadResult]:
-            return list(
-                asking.map(
-                    lambda way: load(way, for_seconds, connections=AT_ONCE // len(ways)), ways
-                )
-            )
+            return list(asking.map(lambda way: load(way, for_seconds, connections=AT_ONCE), ways))
 
         all_at_once(1)
         before, index_before = used()

@@ -37,6 +37,7 @@ SHORT: dict[str, tuple[str, ...]] = {
     "retention": ("--entries", "100000"),
     "nodes": ("--rounds", "1"),
     "forwarding": (),
+    "following": ("--payments", "8640"),
     "joining": ("20000",),
     "rebuild": ("50000",),
     "backtest": ("1",),

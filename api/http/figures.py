@@ -219,7 +219,7 @@ async def read_figures(
     dimension = read_choice("by", by, DIMENSIONS)
     zone = request.account.settings.time_zone
     moment = read_moment_at("compare", compare, now)
-    back = 0 if moment is None else now - moment
+    back = 0 if moment is None else max(now - moment, 0)
     _check_span(since, until, length)  # type: ignore[arg-type]
 
     async def find(shift: int) -> tuple[list[FigureView], int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TypeAlias, get_args
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Action
+from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import PaymentStatus
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.labels.label import SOURCES, VERDICTS
@@ -32,6 +34,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
 _SCORE = re.compile(r"[0-9]*\.?[0-9]+(?:[eE]-?[0-9]{1,3})?")
 _WORD = re.compile(r'\s*([a-z_]+):("(?:[^"\\]|\\.)*"|[^\s"]+)(?=\s|$)')
+_LATEST = to_microseconds(datetime(9999, 1, 1, tzinfo=UTC))
+"""Of moments. Where the calendar ends, there is no next day, and in some time zones no date."""
 _BIN = re.compile(r"[0-9]{6}(?:[0-9]{2})?")
 
 FilterMember: TypeAlias = tuple[str, str]
@@ -241,16 +245,20 @@ class _Reading:
 
 
 def read_moment(text: str, now: int) -> int:
-    """Read an instant, or a span back from `now` (µs) such as `1h`, as µs. Raises `ValueError`."""
+    """Read an instant, or a span back from `now` (µs) such as `1h`, as µs; one before 1970 or after
+    9998 as the next within. Raises `ValueError`.
+    """
     span = _SPAN.fullmatch(text)
     if span is not None:
-        return now - int(span[1]) * _UNITS[span[2]] * 1_000_000
-    try:
-        # An unescaped plus sign in a query arrives as a space.
-        return read_instant(text.replace(" ", "+"))
-    except ValueError:
-        message = 'this is a span back from now such as "1h" or "30d", or a time such as'
-        raise ValueError(f'{message} "2030-01-31T12:00:00Z"') from None
+        moment = now - int(span[1]) * _UNITS[span[2]] * 1_000_000
+    else:
+        try:
+            # An unescaped plus sign in a query arrives as a space.
+            moment = read_instant(text.replace(" ", "+"))
+        except ValueError:
+            message = 'this is a span back from now such as "1h" or "30d", or a time such as'
+            raise ValueError(f'{message} "2030-01-31T12:00:00Z"') from None
+    return min(max(moment, 0), _LATEST)
 
 
 def span_violations(since: int, until: int) -> Iterator[Violation]:

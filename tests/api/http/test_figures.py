@@ -64,6 +64,21 @@ async def test_figures_are_compared_with_those_of_a_span_before(shop: Service) -
     assert found["compared"][0]["end"] == "2026-09-03T01:00:00Z"
 
 
+@pytest.mark.parametrize("moment", ["999999w", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+async def test_any_moment_has_figures_or_is_refused_in_every_time_zone(
+    shop: Service, moment: str
+) -> None:
+    paths = ["figures?by=action", "figures?every=day", "figures?every=month", "scores/drift?"]
+    paths += ["figures/movers?", "rules/gate/performance?", "payments?", "labels?", "alerts?"]
+    for zone in ("America/Sao_Paulo", "Pacific/Kiritimati"):
+        changed = {"account": {"time_zone": zone}}
+        assert (await shop.client.put("/v1/account", json=changed)).status_code == 200
+        for path in paths:
+            for span in (f"since={moment}", f"until={moment}", f"since=1h&compare={moment}"):
+                answer = await shop.client.get(f"/v1/{path}&{span}".replace("?&", "?"))
+                assert answer.status_code in (200, 422), (path, span)
+
+
 async def test_what_is_new_moves_first(shop: Service) -> None:
     found = await read(shop, "/v1/figures/movers?until=2026-09-10T01:00:00Z")
     movers = {each["by"]: each for each in found["movers"]}

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.folder_key import FolderKey
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.damage import UNREADABLE
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.keep import note_missed, remember_progress
 from tollkeeper.engine.log import get_logger
@@ -193,7 +194,7 @@ async def _send_due(under_way: _Round, account: int, url: str) -> None:
 
 
 async def _send(under_way: _Round, due: Delivery) -> Delivery:
-    """Make one attempt; returns the delivery's new state."""
+    """Make one attempt; returns the delivery's new state. Raises `JournalError`."""
     engine = under_way.engine
     account = engine.state.accounts.get(due.account)
     webhook = None if account is None else account.webhooks.get(due.url)
@@ -202,7 +203,12 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
         return replace(due, state="dropped", next_at=engine.clock())
     began = engine.clock()
     secrets = opened_secrets(engine.folder_key, due.account, webhook, began)
-    body = under_way.tell(engine.folder_key, occasion)
+    try:
+        body = under_way.tell(engine.folder_key, occasion)
+    except UNREADABLE as error:
+        assert isinstance(occasion, Entry)
+        engine.damage.meet(occasion, error)
+        return replace(due, state="dropped", next_at=began)
     status, error = await _post(under_way.pool, due.url, secrets, due.id, body, began)
     now = engine.clock()
     taken = status is not None and 200 <= status < 300

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
+from tollkeeper.api.http.notices import notice_body
+from tollkeeper.engine.journal.schema import DATABASE_FILE
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Notice
 from tollkeeper.engine.registry.accounts import find_account
@@ -19,7 +22,8 @@ from tollkeeper.engine.registry.webhooks import MAX_WEBHOOKS, WebhookAsked
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.webhooks import delivery
 from tollkeeper.engine.webhooks.change_webhooks import put_webhook
-from tollkeeper.tests.api.http.service import NOW, Service, open_service
+from tollkeeper.engine.webhooks.follow import put_notices
+from tollkeeper.tests.api.http.service import NOW, Service, open_service, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -72,8 +76,8 @@ async def receiving(receivers: Receivers) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def delivering(engine: Engine) -> AsyncIterator[None]:
-    task = asyncio.create_task(delivery.deliver(engine, lambda *_: b"{}"))
+async def delivering(engine: Engine, tell: delivery.Tell = lambda *_: b"{}") -> AsyncIterator[None]:
+    task = asyncio.create_task(delivery.deliver(engine, tell))
     try:
         yield
     finally:
@@ -131,3 +135,22 @@ async def test_addresses_that_fail_share_half_of_the_places(tmp_path: Path) -> N
                 await add_webhooks(service, "shop", f"{base}/fine", 1)
                 assert await receivers.fine.get() == "/fine/0"
         assert receivers.held.total() == 25
+
+
+async def test_an_entry_that_is_damaged_holds_up_no_notice_of_others(tmp_path: Path) -> None:
+    receivers = Receivers()
+    async with open_service(tmp_path / "data") as service, receiving(receivers) as base:
+        engine = service.engine
+        engine.reach, engine.damage.policy = "any", "skip"
+        wanted = WebhookAsked(f"{base}/fine", kinds=("payment.decided",))
+        await put_webhook(engine, find_account(engine.state, "shop").number, "test", wanted)
+        for id_ in ("p-1", "p-2"):
+            await service.client.post("/v1/payments", json=payment(id=id_))
+        await put_notices(engine)
+        with closing(sqlite3.connect(service.folder / DATABASE_FILE)) as journal, journal:
+            journal.execute("UPDATE journal SET body = CAST('{' AS BLOB) WHERE id = 'p-1'")
+        async with delivering(engine, notice_body), asyncio.timeout(PATIENCE_S):
+            await receivers.fine.get()
+        found = await engine.outbox.read(lambda c: outbox.deliveries(c, 1, None, 9))
+        assert {each.subject: each.state for each in found}["p-1"] == "dropped"
+        assert len(engine.damage.passed_over) == 1

@@ -205,9 +205,9 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
     secrets = opened_secrets(engine.folder_key, due.account, webhook, began)
     try:
         body = under_way.tell(engine.folder_key, occasion)
-    except UNREADABLE as error:
+    except UNREADABLE as unreadable:
         assert isinstance(occasion, Entry)
-        engine.damage.meet(occasion, error)
+        engine.damage.meet(occasion, unreadable)
         return replace(due, state="dropped", next_at=began)
     status, error = await _post(under_way.pool, due.url, secrets, due.id, body, began)
     now = engine.clock()

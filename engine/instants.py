@@ -36,6 +36,10 @@ _FORMS = tuple(re.compile(form + _OFFSET, re.IGNORECASE | re.ASCII) for form in 
 """ISO 8601's extended and basic form of a calendar date and a time of day with an offset."""
 
 
+class BeyondCalendarError(ValueError):
+    """An instant that UTC's calendar does not have."""
+
+
 def now() -> int:
     """µs since the epoch."""
     return time.time_ns() // 1000
@@ -45,7 +49,8 @@ def read_iso_8601(text: str) -> datetime:
     """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time"), in
     UTC.
 
-    Raises `ValueError` for any other text, also for an instant that UTC's calendar does not have.
+    Raises `ValueError` for any other text: `BeyondCalendarError` for an instant that UTC's calendar does
+    not have.
     """
     found = next(filter(None, (form.fullmatch(text[: _LONGEST + 1]) for form in _FORMS)), None)
     if found is None or len(text) > _LONGEST:
@@ -59,8 +64,10 @@ def read_iso_8601(text: str) -> datetime:
     time = f"{found['hour']}:{found['minute']}:{second}{fraction}"
     try:
         return msgspec.convert(f"{day}T{time}{offset}", Rfc3339).astimezone(UTC)
-    except (msgspec.ValidationError, OverflowError):
+    except msgspec.ValidationError:
         raise ValueError("this is no date and time of the calendar") from None
+    except OverflowError:
+        raise BeyondCalendarError("this is beyond the years 1 to 9999 of the calendar in UTC") from None
 
 
 try:

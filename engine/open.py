@@ -139,7 +139,7 @@ async def open_on(
             engine.active[account.number] = load_account(account, contents_of(engine, account))
         background = [
             asyncio.create_task(record_shadows(engine)),
-            asyncio.create_task(write_behind(seen_times, journal.flush)),
+            asyncio.create_task(write_behind(seen_times, journal.wait_for_appends)),
         ]
         try:
             yield engine

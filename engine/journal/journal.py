@@ -455,7 +455,13 @@ class Journal(ABC):
         await self.run(lambda connection: requests.answer_request(connection, request, result))
 
     async def flush(self) -> None:
-        """Return once every append queued before the call is on disk or refused."""
+        """Return once every append queued before the call is on disk or refused. Raises `Unavailable`
+        if the journal is closed or lost."""
+        await self.run(lambda _connection: None)
+
+    async def wait_for_appends(self) -> None:
+        """Return once every append queued before the call is on disk or refused, without a transaction
+        of its own, which is an empty commit in a database."""
         if waiting := self.unsettled():
             await asyncio.wait(waiting)
 

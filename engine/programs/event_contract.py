@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tollkeeper.engine.instants import read_iso_8601, to_microseconds
+from tollkeeper.engine.instants import BeyondCalendarError, read_iso_8601, to_microseconds
 from tollkeeper.engine.intake import violations
 from tollkeeper.engine.intake.addresses import address_number
 from tollkeeper.engine.intake.annotations import INSTANT_FORM
@@ -23,6 +23,8 @@ from tollkeeper.grammar.program import Value
 
 OWN = ("id", "timestamp")
 """The fields that every event has beside its type's own."""
+
+_IN_CALENDAR = "a time within the years 1 to 9999"
 
 Kinds = Mapping[str, type[t.Type]]
 
@@ -138,6 +140,8 @@ def _read_instant(given: object, path: str) -> tuple[object, Value | None] | Vio
         return violations.invalid_type(path, "a string")
     try:
         return given, to_microseconds(read_iso_8601(given))
+    except BeyondCalendarError:
+        return violations.invalid_format(path, _IN_CALENDAR)
     except ValueError:
         return violations.invalid_format(path, INSTANT_FORM)
 

@@ -312,6 +312,11 @@ class PostgresJournal(Journal):
         if self._renewal is not None:
             self._renewal.cancel()
 
+    async def flush(self) -> None:
+        # A follower has nothing to write.
+        if self._ownership.epoch >= 0:
+            await self.renew()
+
     async def renew(self) -> None:
         """Renew the lease, and tell followers what the standby has by now. Raises `Unavailable`."""
         # As every transaction of the owner does.

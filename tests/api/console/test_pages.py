@@ -629,7 +629,7 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     none = (await own_shop.browser.get("/console/changes?subject=rule+nobody")).text
     assert "Nothing of the kind was done." in none
     odd = await own_shop.browser.get("/console/changes?action=no+such")
-    assert odd.status_code == 422
+    assert odd.status_code == 200
     assert "<code>action</code>" in odd.text
     reads = (await own_shop.browser.get("/console/changes?kind=access")).text
     assert "Nothing of the kind was done." in reads

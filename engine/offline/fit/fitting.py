@@ -272,4 +272,5 @@ def _fitted_weights(
 def _digits(value: float) -> str:
     """The number with at most three significant digits, or all of its integer part; no exponent."""
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text

@@ -107,6 +107,13 @@ def test_the_new_text_says_what_the_result_says(found):
     assert set(told) == {"many_tries", "dear", "unseen"}
 
 
+def test_a_weight_of_hundreds_keeps_its_zeros(tmp_path):
+    large = SCORECARD.replace("adds 2.50 when", "adds 2000 when")
+    found = fitted(tmp_path, shoppers(), large)
+    assert "adds 2000 when" in found.text
+    assert found.weights[2].after == 2000
+
+
 def test_what_bots_do_weighs_more_and_calibration_gets_better(found):
     weights = {each.signal: each for each in found.weights}
     assert weights["many_tries"].after > weights["many_tries"].before

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
@@ -35,6 +34,7 @@ from tollkeeper.engine.offline.outcomes import (
 )
 from tollkeeper.engine.offline.suggest.columns import suggestion_columns, table_rule
 from tollkeeper.engine.offline.suggest.incidents import links_of, without_shared
+from tollkeeper.engine.offline.testing.streams import labels_in_stream
 from tollkeeper.engine.programs.compile.python import compile_values
 from tollkeeper.engine.programs.loaded import load_rule
 from tollkeeper.engine.programs.source import read_file
@@ -242,26 +242,11 @@ def _every_payment(_facts: Any, _was: Any, _situation: Any) -> bool:
     return True
 
 
-class _LabelledId(Struct, frozen=True):
-    id: str = ""
-
-
-class _LabelledLine(Struct, frozen=True):
-    payment: _LabelledId = _LabelledId()
-    label: int | None = None
-
-
-_decode_line = msgspec.json.Decoder(_LabelledLine).decode
-
-
 def _labels_in(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """The labels of lines of JSON, which were read before."""
+    """The labels in lines of JSON, which were read before."""
     for path in paths:
         if path.suffix not in FORMATS:
-            for line in filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())):
-                read = _decode_line(line)
-                if read.label is not None:
-                    yield read.payment.id, str(read.label)
+            yield from labels_in_stream(path).items()
 
 
 def _plain(value: Value | None, type_: Type) -> Any:

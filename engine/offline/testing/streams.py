@@ -15,6 +15,7 @@ otherwise the arrival of the line before. A payment in a test's history may say 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,7 +29,7 @@ from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.payment import Payment, Timestamp, Update
 from tollkeeper.engine.intake.read import read_creation, read_update
 from tollkeeper.engine.intake.violations import describe_violations
-from tollkeeper.engine.labels.label import Label, LabelSource, Verdict
+from tollkeeper.engine.labels.label import Label, LabelSource, Verdict, add_label
 
 START = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
 """The time of tests and cases that give none: noon of 1 January 2026, a Thursday (µs)."""
@@ -119,7 +120,7 @@ class _LabelMember(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line; a number for `label` is used by `toll fit` alone, whose histories are streams too."""
+    """One line; a number for `label` is used by `toll fit` and `toll suggest` alone."""
 
     payment: msgspec.Raw = _ABSENT
     update: msgspec.Raw = _ABSENT
@@ -164,6 +165,22 @@ def read_stream(path: Path) -> list[StreamLine]:
         arrived = item.arrived
         items.append(item)
     return items
+
+
+def labels_in_stream(path: Path) -> dict[str, str]:
+    """The labels of payments by id in a file that `read_stream` has read: "1" and "0" of payments'
+    own lines, and the verdicts of lines that label them.
+    """
+    said: defaultdict[str, dict[LabelSource, Verdict]] = defaultdict(dict)
+    known: dict[str, str | None] = {}
+    for number, text in enumerate(_lines(path), start=1):
+        line = _line(text) if text.strip() else _Line()
+        match bytes(line.payment), line.label:
+            case body, int(label) if body:
+                known[_sent_line(body).id or _unnamed(number)] = str(label)
+            case b"", _LabelMember(payment=id_, label=verdict, source=source):
+                known[id_] = add_label(said[id_], Label(source, verdict, 0, ""))
+    return {id_: label for id_, label in known.items() if label is not None}
 
 
 def read_payment_line(path: Path) -> Payment:
@@ -238,7 +255,7 @@ def _read_event(number: int, event: _Event, line: _Line, before: int) -> EventLi
     moment = event.timestamp or line.at
     timestamp = before if moment is None else to_microseconds(moment)
     arrived = timestamp if line.at is None else to_microseconds(line.at)
-    id_ = event.id or f"line {number}"
+    id_ = event.id or _unnamed(number)
     return EventLine(number, arrived, event.type, id_, timestamp, event.data)
 
 
@@ -250,8 +267,13 @@ def _read_creation(number: int, body: bytes, line: _Line, before: int, place: st
     if not isinstance(payment, Payment):
         raise _line_error(place, describe_violations(payment))
     if sent.id is None:
-        payment = replace(payment, id=f"line {number}")
+        payment = replace(payment, id=_unnamed(number))
     return CreationLine(number, arrived, payment, _decision(line.decision))
+
+
+def _unnamed(number: int) -> str:
+    """The id of what is sent without one in a line."""
+    return f"line {number}"
 
 
 def _sent_line(body: bytes) -> _SentLine:

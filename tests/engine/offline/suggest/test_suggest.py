@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,28 @@ def test_payments_without_a_known_outcome_are_set_aside_and_counted(history: Pat
     table = read_files([history], 0, known, untold)
     assert table.set_aside == {"unsure": 2}
     assert not {"f-0-0", "h-1"} & set(table.ids)
+
+
+def test_labels_are_read_however_lines_say_them(
+    history: Path, table: PaymentTable, tmp_path: Path
+) -> None:
+    lines = []
+    for line in map(json.loads, history.read_text().splitlines()):
+        lines.append(line)
+        match line:
+            case {"payment": payment, "label": 1} if len(lines) % 2:
+                del line["label"]
+                lines.append({"label": {"payment": payment["id"], "label": "fraud"}})
+            case {"payment": payment}:
+                payment["metadata"] = {"note": "other\u2028lines"}
+    unnamed = next(line["payment"] for line in lines if line.get("label") == 1)
+    lines = [line for line in lines if line.get("update", {}).get("id") != unnamed["id"]]
+    del unnamed["id"]
+    path = tmp_path / "history.jsonl"
+    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    path.write_text(text, encoding="utf-8-sig")
+    again = read_files([path], 0, labels_known({}), untold)
+    assert again.fraud.tolist() == table.fraud.tolist()
 
 
 def test_a_score_stands_in_for_labels_only_where_it_is_recorded(history: Path) -> None:

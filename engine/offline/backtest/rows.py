@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,8 +29,13 @@ def json_lines(path: Path) -> Iterator[Path]:
         made = Path(folder, f"{path.stem}.jsonl")
         with made.open("w", encoding="utf-8") as file:
             for row in FORMATS[path.suffix](path):
-                file.write(json.dumps(_line(row), default=str) + "\n")
+                file.write(json.dumps(_line(row), default=_plain) + "\n")
         yield made
+
+
+def _plain(value: Any) -> float | str:
+    """A number for a decimal of Parquet, text for its times."""
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def _line(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         with ParquetFile(path) as file:
             for batch in file.iter_batches():
                 yield from (_without_nulls(row) for row in batch.to_pylist())
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise StreamError(f"{path} can't be read: {error}") from None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,30 @@ def test_rows_of_parquet_say_what_lines_of_json_say(tmp_path: Path) -> None:
     rows = [{**line["payment"], "decision": line["decision"]} for line in history]
     parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     assert tried(path) == tried(written(tmp_path, history))
+
+
+def test_amounts_of_parquet_may_be_decimals(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    history = [line for line in lines() if "payment" in line]
+    path = tmp_path / "history.parquet"
+    rows = [
+        {**paid, "amount": Decimal(f"{paid['amount']:.2f}"), "decision": line["decision"]}
+        for line in history
+        for paid in [line["payment"]]
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert tried(path) == tried(written(tmp_path, history))
+
+
+def test_a_time_of_parquet_within_a_microsecond_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "history.parquet"
+    times = pyarrow.array([1_748_736_000_000_000_001], pyarrow.timestamp("ns", "UTC"))
+    parquet.write_table(pyarrow.table({"timestamp": times}), path)
+    with pytest.raises(HistoryError, match=r"history\.parquet"):
+        tried(path)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ _CATEGORIES = {
     codes.CATEGORY_NOT_SPACE: (_SPACE, True),
 }
 # Syntax that Python reads differently from RE2, or that only RE2 has.
-_OTHER_MEANING = re.compile(r"\\[pPQEzCAZbB]|\(\?[^:]|\[\[:|\[\^?\]|\\x\{|[*+?}]\+")
+_OTHER_MEANING = re.compile(r"\\[pPQEzCAZbB]|\(\?[^:]|\[\[:|\[\^?\]|\\x\{|[*+?}]\+|\{,")
 
 
 @cache

@@ -48,7 +48,7 @@ def test_it_finds_what_re2_finds(pattern: str, ignore_case: bool, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\bcard\b", r"\p{Greek}", "a^b|(a$)b", "(?i:a)b", "[[:alpha:]]"]
+    "pattern", [r"\bcard\b", r"\p{Greek}", "a^b|(a$)b", "(?i:a)b", "[[:alpha:]]", "a{,2}"]
 )
 def test_what_the_two_syntaxes_do_not_share_has_no_formula(pattern: str) -> None:
     with pytest.raises(UnsayableError):

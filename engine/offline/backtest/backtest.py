@@ -31,6 +31,7 @@ from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.backtest.replay import (
     HistoryBatches,
     RecordedHistory,
+    StatusUpdate,
     try_candidate,
     without_cycles,
 )
@@ -80,19 +81,19 @@ def backtest_account(
     make_declared_lists(account, program.lists, program.tables)
     lateness = read_lateness(source) if late is None else late
     candidate = candidate_of(program, account, lateness)
-    since, until = period
+    since, _ = period
     reach = candidate.plan.reach
     with closing(connect_for_reading(source)) as connection:
         start = None if reach is None else since - reach
         history = stored_history(connection, account.number, program, start)
         labels = {**stored_labels(connection, account.number), **labels}
-        found = compare_history(candidate, history, since, labels, progress, show_first)
+        found = compare_history(candidate, history, period, labels, progress, show_first)
     notes = [
         *candidate_notes(candidate, found),
         *shortfalls(candidate.plan, history.begins, since),
         *account_notes(account, program),
     ]
-    return report_of(program, account_name, (since, until), found, notes)
+    return report_of(program, account_name, period, found, notes)
 
 
 def backtest_program(
@@ -158,15 +159,22 @@ def was_published(account: Account, program: Rule | Scorecard) -> bool:
 def compare_history(
     candidate: Candidate,
     history: RecordedHistory,
-    since: int,
+    period: tuple[int, int],
     labels: Labels,
     progress: Progress,
     show_first: ShowFirst = unshown,
 ) -> Comparison:
-    """Compare the decisions on a history's payments that arrived from `since` (µs) on."""
+    """Compare the decisions on a history's payments that arrived from the first moment of `period`
+    (µs) on and before the second, under the statuses that they had in the end."""
+    since, until = period
     watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
+    replayed = (
+        each
+        for each in try_candidate(candidate, watched, since)
+        if isinstance(each, StatusUpdate) or each.arrived < until
+    )
     with without_cycles():
-        found = compare_outcomes(try_candidate(candidate, watched, since), labels, show_first)
+        found = compare_outcomes(replayed, labels, show_first)
     progress(1.0)
     return found
 

@@ -16,6 +16,7 @@ of the interface (`method.card.bin`), and `at`, `decision.action`, `decision.rul
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def backtest_files(
     """
     candidate = candidate_of(program, Account(0, FILES, 0), late)
     history = file_history(paths, program, events)
-    found = compare_history(candidate, history, since, labels, progress)
+    found = compare_history(candidate, history, (since, sys.maxsize), labels, progress)
     notes = [*candidate_notes(candidate, found), *shortfalls(candidate.plan, history.begins, since)]
     period = (found.first or since, found.last or since)
     return report_of(program, FILES, period, found, notes)

@@ -350,6 +350,22 @@ def test_a_job_shows_the_first_payment_of_each_change_as_soon_as_it_is_decided(
     assert all(each.example.at <= latest[each.was, each.now] for each in shown)
 
 
+def test_a_payment_that_arrived_when_the_period_was_over_is_not_counted(tmp_path: Path) -> None:
+    arrived: list[int] = []
+
+    async def live() -> None:
+        async with open_shop(tmp_path) as shop:
+            for item in list(evening(seed=2))[:60]:
+                await shop.receive(item, rule=None)
+                if "payment" in item.body:
+                    arrived.append(shop.now)
+
+    asyncio.run(live())
+    until = arrived[len(arrived) // 2]
+    report = backtest_account(tmp_path, "shop", rule(), (0, until), {}, lambda _share: None)
+    assert report.payments.payments == sum(at < until for at in arrived)
+
+
 def test_a_new_rule_is_tried_on_every_payment_of_the_account(tmp_path: Path) -> None:
     async def live() -> int:
         async with open_shop(tmp_path) as shop:

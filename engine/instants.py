@@ -67,7 +67,9 @@ def read_iso_8601(text: str) -> datetime:
     except msgspec.ValidationError:
         raise ValueError("this is no date and time of the calendar") from None
     except OverflowError:
-        raise BeyondCalendarError("this is beyond the years 1 to 9999 of the calendar in UTC") from None
+        raise BeyondCalendarError(
+            "this is beyond the years 1 to 9999 of the calendar in UTC"
+        ) from None
 
 
 try:

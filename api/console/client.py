@@ -83,7 +83,11 @@ class PublicClient:
             elif message["type"] == "http.response.body":
                 chunks.append(message.get("body", b""))
 
+        # Payments have their turn between two calls, and before an answer is read: what needs no other
+        # process is answered at once.
+        await asyncio.sleep(0)
         await self.app(scope, _until_left(sent), keep)
+        await asyncio.sleep(0)
         answer = b"".join(chunks)
         found = _DECODER.decode(answer) if answer else None
         if status >= 400:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.visit import Visit, target
@@ -18,6 +19,9 @@ from tollkeeper.api.html import Html, element, join_html
 
 _SPECIAL = re.compile(r'["\\]')
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+_P = ParamSpec("_P")
+_Made = TypeVar("_Made")
 
 ShowTime: TypeAlias = Callable[[Visit, str], Html]
 """How a page shows when a payment came."""
@@ -266,7 +270,15 @@ def payment_row(
     return element("tr", *shown, data_id=payment["id"], role="row", **attributes)
 
 
-def payment_table(
+async def after_others(make: Callable[_P, _Made], *given: _P.args, **named: _P.kwargs) -> _Made:
+    """Make a part of a page once the event loop's other work had its turn: no payment waits for a whole
+    page.
+    """
+    await asyncio.sleep(0)
+    return make(*given, **named)
+
+
+async def payment_table(
     visit: Visit,
     payments: Sequence[JsonObject],
     show_time: ShowTime = instant,
@@ -276,7 +288,7 @@ def payment_table(
     titles = ("time", "action", "why", "amount", "score", "card", "who", "status", "label")
     return _whole_table(
         [visit.words(f"payments.{title}") for title in titles],
-        [payment_row(visit, payment, show_time) for payment in payments],
+        [await after_others(payment_row, visit, payment, show_time) for payment in payments],
         visit.words("payments.caption"),
         numeric=(3, 4),
         class_="payments rows",

@@ -45,7 +45,9 @@ async def came_back(request: Request[Any, Any, Any]) -> Response[str]:
         element(
             "p", words("payments.count", count=number(here, len(ids))), id="count", role="status"
         ),
-        payment_table(here, rows) if rows else element("p", words("payments.none"), class_="empty"),
+        await payment_table(here, rows)
+        if rows
+        else element("p", words("payments.none"), class_="empty"),
         element(
             "a", words("payments.older"), href=here.address(**{"from": f"{end}"}), class_="button"
         )

@@ -17,6 +17,7 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.rules import difference
 from tollkeeper.api.console.parts import (
     Row,
+    after_others,
     card_table,
     choices,
     control_if_allowed,
@@ -88,7 +89,7 @@ async def _audit(here: Visit) -> Html:
         refused,
         card_table(
             [words(f"changes.{title}") for title in titles],
-            [_row(here, each) for each in found["audit"]],
+            [await after_others(_row, here, each) for each in found["audit"]],
             words("changes.audit"),
             class_="rows plain",
         )

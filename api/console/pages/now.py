@@ -21,6 +21,7 @@ from tollkeeper.api.console.page import CHART_SCRIPTS, first_page, page
 from tollkeeper.api.console.pages.alerts import alert_address, alert_title, mark_text
 from tollkeeper.api.console.pages.lists import Held, find_held, list_address
 from tollkeeper.api.console.parts import (
+    after_others,
     bar,
     card_table,
     chart,
@@ -86,17 +87,21 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         element("h1", words("now.title")),
         alone,
         await _banner(here, moving, firing["figures"]) if shows_movers else Html(""),
-        _tiles(here, flow["figures"], [each["figures"] for each in passing]),
-        _flow(here, flow["figures"], marks),
+        await after_others(_tiles, here, flow["figures"], [each["figures"] for each in passing]),
+        await after_others(_flow, here, flow["figures"], marks),
         element(
             "div",
-            element("section", element("h2", words("now.movers")), _movers(here, shown, behind))
+            element(
+                "section",
+                element("h2", words("now.movers")),
+                await after_others(_movers, here, shown, behind),
+            )
             if shows_movers
             else Html(""),
             element(
                 "section",
                 element("h2", words("now.firing")),
-                _firing(here, firing["figures"], usual["figures"]),
+                await after_others(_firing, here, firing["figures"], usual["figures"]),
             ),
             class_="columns",
         ),

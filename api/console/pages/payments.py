@@ -98,7 +98,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
             _judging(here, query, count),
             class_="tools",
         ),
-        payment_table(here, rows, **_live(here, query, found["place"])),
+        await payment_table(here, rows, **_live(here, query, found["place"])),
         Html("") if rows else element("p", words("payments.none"), class_="empty"),
         next_page(here, found["cursor"], words("payments.older")),
     )

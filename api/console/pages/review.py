@@ -59,7 +59,7 @@ async def take(request: Request[Any, Any, Any]) -> Response[str]:
         element("p", words("review.yours"), " ", instant(here, found["ends_at"], "%H:%M")),
         element("p", words("review.keys"), class_="hints"),
         element("p", id="refused", class_="bad", role="alert"),
-        payment_table(
+        await payment_table(
             here,
             found["payments"],
             aged_instant,

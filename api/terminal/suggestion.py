@@ -15,7 +15,7 @@ _SET_ASIDE = {
     "denied": "that were denied, and so have no outcome",
     "old": "older than the newest of the most that are learned from",
     "unsure": "whose label is not sure",
-    "young": "without a label that are too young",
+    "young": "that are too young, as not all of them have a label",
 }
 _TITLES = ("condition", "stopped", "incidents", "adds", "people", "precision", "recall")
 

@@ -46,8 +46,9 @@ def known_outcomes(
     """The labelled payments, and the unlabelled ones older than `mature` (µs), which count as
     legitimate; at most the newest `most`.
 
-    An unlabelled payment that was denied has no known outcome, unless it was held out. Raises
-    `NothingToLearnError`.
+    An unlabelled payment that was denied has no known outcome, unless it was held out. No younger
+    payment has one unless all of them are labelled: fraud is labelled before honest payments
+    count, and would make up most of the newest. Raises `NothingToLearnError`.
     """
     last = 0
     set_aside = {"denied": 0, "unsure": 0, "young": 0, "old": 0}
@@ -62,16 +63,14 @@ def known_outcomes(
         else:
             set_aside["old"] += len(kept) == most
             kept.append((KnownOutcome(payment, read, label in FRAUDULENT), label is None))
-    known = [
-        each
-        for each, is_unlabelled in kept
-        if not (is_unlabelled and each.payment.arrived > last - mature)
-    ]
+    ripe = last - mature
+    is_late = any(is_unlabelled and each.payment.arrived > ripe for each, is_unlabelled in kept)
+    known = [each for each, _ in kept if not (is_late and each.payment.arrived > ripe)]
     set_aside["young"] = len(kept) - len(known)
     frauds = sum(each.fraud for each in known)
     if frauds in (0, len(known)):
         missing = "no fraud" if frauds == 0 else "no honest payment"
-        young = f"; {set_aside['young']:,} without a label are too young to count as honest"
+        young = f"; {set_aside['young']:,} are too young, as not all of them have a label"
         raise NothingToLearnError(
             f"there is {missing} among {len(known):,} payments whose outcome is known"
             + (young if set_aside["young"] else "")

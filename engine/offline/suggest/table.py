@@ -93,11 +93,12 @@ def labels_known(labels: Verdicts) -> Callable[[Verdicts], Labelling]:
 
 
 def labels_by_score(hundredths: int) -> Callable[[Verdicts], Labelling]:
-    """Payments by their score in place of labels: fraud from so many hundredths on."""
+    """Payments by their score in place of labels: fraud from so many hundredths on; unsure
+    without a score."""
 
     def label(payment: ReplayedPayment) -> str | None:
         if payment.score is None:
-            return None
+            return "unsure"
         return "fraud" if payment.score >= hundredths else "legitimate"
 
     return lambda _stored: label

@@ -208,7 +208,10 @@ class _JobProcess:
         pipe = asyncio.subprocess.PIPE
         module = "tollkeeper.engine.offline.jobs.process"
         command = (sys.executable, "-m", module, str(megabytes))
-        return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+        try:
+            return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+        except OSError as error:  # the machine has no more memory, processes or files
+            raise JobUnavailable(f"the job's process did not start: {error.strerror}") from None
 
     @property
     def lives(self) -> bool:

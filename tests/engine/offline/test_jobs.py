@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 
@@ -182,6 +183,21 @@ async def test_a_job_that_fails_says_so(jobs: Jobs, broken: object) -> None:
     with pytest.raises(JobUnavailable):
         await jobs.brief(1, 30, broken)  # type: ignore[arg-type]
     assert await jobs.brief(1, 30, half_done, "next") == "next"
+
+
+async def test_a_run_whose_process_cannot_start_fails_and_makes_way_for_the_next(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", "/nowhere/python")
+        run = jobs.start(1, new_run("backtest", None, 0, "ana"), half_done, "found")
+        assert run.task is not None
+        await asyncio.wait([run.task])
+    assert (run.state, run.goes_on) == ("failed", False)
+    again = jobs.start(1, new_run("backtest", None, 0, "ana"), half_done, "found")
+    assert again.task is not None
+    await again.task
+    assert again.found == "found"
 
 
 async def test_an_account_with_many_jobs_delays_no_other(jobs: Jobs) -> None:

@@ -62,15 +62,17 @@ async def record_shadows(engine: Engine) -> None:
         writes = []
         for item, would in zip(batch, outcomes, strict=True):
             sequence = await engine.windows.take_sequence()
+            skipped = engine.shadows.skipped.pop(item.trial, 0)
             try:
-                writes.append(engine.journal.append(_entry(engine, sequence, item, would)))
+                entry = _entry(engine, sequence, item, would, skipped)
+                writes.append((item, skipped, engine.journal.append(entry)))
             except JournalError as error:
-                _lose(engine, item, error)
-        for item, write in zip(batch, writes, strict=False):
+                _lose(engine, item, skipped, error)
+        for item, skipped, write in writes:
             try:
                 await write
             except JournalError as error:
-                _lose(engine, item, error)
+                _lose(engine, item, skipped, error)
         queue.unfinished -= len(batch)
 
 
@@ -102,7 +104,9 @@ def _evaluate(item: QueuedShadow) -> Decision | None:
         return None
 
 
-def _entry(engine: Engine, sequence: int, item: QueuedShadow, would: Decision | None) -> Entry:
+def _entry(
+    engine: Engine, sequence: int, item: QueuedShadow, would: Decision | None, skipped: int
+) -> Entry:
     account, kind, name, version = item.trial
     body = ShadowRecord(
         kind=kind,
@@ -110,7 +114,7 @@ def _entry(engine: Engine, sequence: int, item: QueuedShadow, would: Decision | 
         version=version,
         decided=_outcome(item.decided),
         would=None if would is None else _outcome(would),
-        skipped=engine.shadows.skipped.pop(item.trial, 0),
+        skipped=skipped,
     )
     return Entry(
         sequence=sequence,
@@ -123,8 +127,10 @@ def _entry(engine: Engine, sequence: int, item: QueuedShadow, would: Decision | 
     )
 
 
-def _lose(engine: Engine, item: QueuedShadow, error: JournalError) -> None:
+def _lose(engine: Engine, item: QueuedShadow, skipped: int, error: JournalError) -> None:
+    """Count an evaluation that was not recorded, and those that its entry was to tell of."""
     engine.shadows.skip(item)
+    engine.shadows.skipped[item.trial] += skipped
     get_logger().warning("shadow_not_recorded", error=str(error))
 
 

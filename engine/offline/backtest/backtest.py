@@ -165,13 +165,13 @@ def compare_history(
     show_first: ShowFirst = unshown,
 ) -> Comparison:
     """Compare the decisions on a history's payments that arrived from the first moment of `period`
-    (µs) on and before the second, under the statuses that they had in the end."""
+    (µs) up to the second, under the statuses that they had in the end."""
     since, until = period
     watched = replace(history, happened=_with_progress(history.happened, history.total, progress))
     replayed = (
         each
         for each in try_candidate(candidate, watched, since)
-        if isinstance(each, StatusUpdate) or each.arrived < until
+        if isinstance(each, StatusUpdate) or each.arrived <= until
     )
     with without_cycles():
         found = compare_outcomes(replayed, labels, show_first)

@@ -363,7 +363,7 @@ def test_a_payment_that_arrived_when_the_period_was_over_is_not_counted(tmp_path
     asyncio.run(live())
     until = arrived[len(arrived) // 2]
     report = backtest_account(tmp_path, "shop", rule(), (0, until), {}, lambda _share: None)
-    assert report.payments.payments == sum(at < until for at in arrived)
+    assert report.payments.payments == sum(at <= until for at in arrived)
 
 
 def test_a_new_rule_is_tried_on_every_payment_of_the_account(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -63,7 +64,7 @@ def exported(folder: Path, payments: int, end: int) -> Path:
 
 def task_times(target: Path, text: str, share: int) -> list[list[float]]:
     """Return the processor seconds of each task, by stage, run here as Spark's workers do."""
-    job = ColumnsAsked(target, "shop", rule(text), 0, LATE, {})
+    job = ColumnsAsked(target, "shop", rule(text), 0, sys.maxsize, LATE, {})
     stages: list[list[float]] = []
 
     def stage(tasks: Iterable[Callable[[], Any]]) -> list[Any]:

@@ -64,8 +64,8 @@ def backtest_columns(
     does the work, by default in processes on this machine. Raises `NotExportedError` for a program
     that needs events, `Invalid` for a list that the account has with another type, JournalError.
     """
-    since, _ = period
-    asked = ColumnsAsked(target, account_name, program, since, late, labels)
+    since, until = period
+    asked = ColumnsAsked(target, account_name, program, since, until, late, labels)
     with open_export(target, account_name, since) as exported:
         account, begins = exported.account, exported.begins
         make_declared_lists(account, program.lists, program.tables)
@@ -92,8 +92,8 @@ def backtest_newest(
 
     Raises `Invalid` and JournalError as `backtest_columns`.
     """
-    since, _ = period
-    asked = ColumnsAsked(target, account_name, program, since, late, labels)
+    since, until = period
+    asked = ColumnsAsked(target, account_name, program, since, until, late, labels)
     with open_export(target, account_name, since, newest=PAYMENTS_AT_ONCE) as exported:
         make_declared_lists(exported.account, program.lists, program.tables)
         if not exported.parts:

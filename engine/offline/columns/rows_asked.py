@@ -36,14 +36,15 @@ _DECIDED_BY = (
 
 
 class ColumnsAsked(NamedTuple):
-    """A backtest over an export, of payments that arrived from `since` (µs) on; `late` (µs) is how
-    far behind the latest arrival the service counts a payment. `labels` override the exported ones.
+    """A backtest over an export, of payments that arrived from `since` (µs) up to `until`; `late` (µs) is
+    how far behind the latest arrival the service counts a payment. `labels` override the exported ones.
     """
 
     target: Path
     account: str
     program: Rule | Scorecard
     since: int
+    until: int
     late: int
     labels: Labels
 
@@ -71,8 +72,8 @@ class RowsOfProgram:
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """The candidate, for payments that arrived from `since` (µs) on, and the `rules` that decide:
-    the candidate itself, or, for a scorecard, the recorded rules by its scores.
+    """The candidate, for payments that arrived from `since` (µs) up to `until`, and the `rules` that
+    decide: the candidate itself, or, for a scorecard, the recorded rules by its scores.
 
     With `everyone`, a rule decides every payment that asked for a recommendation, else only those
     that name it or have it by default. `read` are the facts that all programs read.
@@ -82,6 +83,7 @@ class RowsAsked:
     tried: RowsOfProgram
     rules: tuple[RowsOfProgram, ...]
     since: int
+    until: int
     everyone: bool
 
     def translation(self, rows: RowsOfProgram, facts: FactRows) -> Translation:
@@ -105,7 +107,8 @@ def ask_rows(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
     rules: tuple[RowsOfProgram, ...] = (tried,)
     if isinstance(program, Scorecard):
         rules = tuple(_rules_that_decided(exported, asked.late))
-    return RowsAsked(exported, tried, rules, asked.since, not was_published(account, program))
+    everyone = not was_published(account, program)
+    return RowsAsked(exported, tried, rules, asked.since, asked.until, everyone)
 
 
 def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOfProgram]:

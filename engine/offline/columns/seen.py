@@ -60,7 +60,8 @@ def make_concerned(asked: RowsAsked) -> FactRows:
     tables.execute(
         f"CREATE VIEW concerned AS SELECT {selected} FROM payments AS payment"
         f" JOIN situations AS situation ON situation.number = {in_force}"
-        f" WHERE epoch_us(payment.arrived) >= {asked.since} AND {_concerns(asked)}"
+        f" WHERE epoch_us(payment.arrived) BETWEEN {asked.since} AND {asked.until}"
+        f" AND {_concerns(asked)}"
     )
     return facts
 

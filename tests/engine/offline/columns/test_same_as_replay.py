@@ -143,7 +143,7 @@ def of_export(
     """What an export decides, and which of the rule's windows it counted for that."""
     if not exported.parts:
         return (), {}
-    asked = ask_rows(ColumnsAsked(target, "shop", program, 0, LATE, {}), exported)
+    asked = ask_rows(ColumnsAsked(target, "shop", program, 0, sys.maxsize, LATE, {}), exported)
     with as_opened(exported.tables), TemporaryDirectory() as folder:
         facts = make_concerned(asked)
         lacking = lacking_windows(asked)
@@ -468,6 +468,16 @@ def test_the_report_is_that_of_the_journal(evening: Path, text: str, hour: int) 
     )
 
 
+def test_payments_that_arrived_after_the_period_are_left_out(evening: Path) -> None:
+    since = to_microseconds(START) + 2 * HOUR
+    of = (rule(MIXED), (since, since + HOUR), {}, quiet)
+    report = backtest_columns(evening / "columns", "shop", *of)
+    assert report == backtest_account(evening / "data", "shop", *of)
+    later = (rule(MIXED), (since, since + 2 * HOUR), {}, quiet)
+    more = backtest_columns(evening / "columns", "shop", *later)
+    assert 0 < report.payments.payments < more.payments.payments
+
+
 @pytest.mark.parametrize("newest", [1, 10_000])
 def test_the_newest_payments_say_at_once_what_the_report_says_of_them(
     evening: Path, monkeypatch: pytest.MonkeyPatch, newest: int
@@ -486,7 +496,12 @@ def test_the_newest_payments_say_at_once_what_the_report_says_of_them(
 
 
 def test_windows_that_are_to_be_counted_say_nothing_at_once(evening: Path) -> None:
-    assert backtest_newest(evening / "columns", "shop", rule(REPLAYED), (0, DAY), {}) is None
+    assert (
+        backtest_newest(
+            evening / "columns", "shop", rule(REPLAYED), (0, to_microseconds(START) + DAY), {}
+        )
+        is None
+    )
 
 
 def test_windows_are_counted_in_several_processes(
@@ -515,7 +530,7 @@ def test_a_rule_that_needs_events_is_refused(evening: Path) -> None:
             evening / "columns",
             "shop",
             stored_rule(account_now(evening / "data", "shop"), 1),
-            (0, DAY),
+            (0, to_microseconds(START) + DAY),
             {},
             quiet,
         )
@@ -544,12 +559,12 @@ def test_a_score_changes_at_its_bound_and_nowhere_else() -> None:
 
 def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="is no export with an account `shop`"):
-        backtest_columns(tmp_path, "shop", rule(SAID), (0, DAY), {}, quiet)
+        backtest_columns(tmp_path, "shop", rule(SAID), (0, to_microseconds(START) + DAY), {}, quiet)
 
 
 def test_a_rule_that_was_never_published_is_tried_on_all(evening: Path) -> None:
     text = SAID.replace("rule checkout", "rule other")
-    of = (rule(text), (0, DAY), {}, quiet)
+    of = (rule(text), (0, to_microseconds(START) + DAY), {}, quiet)
     report = backtest_columns(evening / "columns", "shop", *of)
     assert report == backtest_account(evening / "data", "shop", *of)
     assert any("was ever published" in note for note in report.notes)

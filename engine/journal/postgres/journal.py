@@ -50,7 +50,7 @@ from tollkeeper.engine.journal.postgres.schema import (
     warn_of_settings,
 )
 from tollkeeper.engine.journal.postgres.shards import layout_of
-from tollkeeper.engine.journal.postgres.store import PostgresStore
+from tollkeeper.engine.journal.postgres.store import LOST, PostgresStore
 from tollkeeper.engine.journal.requests import DATABASE_LOOK_S
 from tollkeeper.engine.journal.threads import in_thread
 from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
@@ -60,7 +60,6 @@ _POINT_READS = 4
 _LIST_BATCH = 500
 _RENEW_S = LEASE_S / 4
 _RETRY_S = 0.25
-_LOST = "another process has taken the journal over"
 
 T = TypeVar("T")
 
@@ -185,11 +184,11 @@ class PostgresJournal(Journal):
 
     def _require_own(self) -> None:
         if self._store.is_lost:
-            raise Fenced(_LOST)
+            raise Fenced(LOST)
 
     def write_failure(self) -> str | None:
         if self._store.is_lost:
-            return _LOST
+            return LOST
         if self._ownership.epoch < 0:
             # Another process writes the journal.
             return None
@@ -320,7 +319,7 @@ class PostgresJournal(Journal):
     async def renew(self) -> None:
         """Renew the lease, and tell followers what the standby has by now. Raises `Unavailable`."""
         # As every transaction of the owner does.
-        await self.run(lambda _connection: None)
+        await super().flush()
 
     async def _renew_in_time(self) -> None:
         while not self._store.is_lost:
@@ -416,7 +415,7 @@ class PostgresJournal(Journal):
         begun = time.monotonic()
         try:
             if (await self.standing()).owner != self._ownership.owner:
-                raise Fenced(_LOST)
+                raise Fenced(LOST)
             self._confirmed_at = begun
         finally:
             self._confirmation = None

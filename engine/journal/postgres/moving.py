@@ -20,7 +20,7 @@ from tollkeeper.engine.journal.postgres.connection import (
 from tollkeeper.engine.journal.postgres.ownership import Ownership, release, take
 from tollkeeper.engine.journal.postgres.schema import prepare_tables
 from tollkeeper.engine.journal.postgres.shards import layout_of
-from tollkeeper.engine.journal.postgres.store import RENEW, insert_rows
+from tollkeeper.engine.journal.postgres.store import LOST, RENEW, insert_rows
 
 
 class MovingTarget:
@@ -73,7 +73,7 @@ class MovingTarget:
         self._connection.execute("BEGIN")
         with self._connection:
             if self._connection.execute(RENEW, (0, self._ownership.epoch, 0)).fetchone() is None:
-                raise Fenced("another process has taken the journal over")
+                raise Fenced(LOST)
             yield
 
 

@@ -51,6 +51,7 @@ _WRITTEN = (
     "SELECT 1 FROM journal"
     " WHERE place = ? AND account = ? AND kind = ? AND id = ? AND arrived = ? AND time = ?"
 )
+LOST = "another process has taken the journal over"
 _RETRY_S = 0.2
 _TRIAL_BYTES = 1 << 16
 """The size of the entry that is written to try whether the database has room."""
@@ -219,7 +220,7 @@ class PostgresStore:
     def _require_own(self, changed: FoundRows) -> None:
         if changed.fetchone() is None:
             self.is_lost = True
-            raise Fenced(_LOST)
+            raise Fenced(LOST)
 
     def _find_outcome(self, batch: Sequence[Append], refused: Collection[int], reason: str) -> None:
         """Return once it is known that the batch was written, but for the entries `refused`; raises
@@ -271,13 +272,10 @@ class PostgresStore:
 
     def _require_connection(self) -> PostgresConnection:
         if self.is_lost:
-            raise Fenced(_LOST)
+            raise Fenced(LOST)
         if self._connection is None:
             self._connection = self._connections.connect()
         return self._connection
-
-
-_LOST = "another process has taken the journal over"
 
 
 def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:

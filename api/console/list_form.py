@@ -55,12 +55,18 @@ async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: 
         *(element("input", type="hidden", name=name, value=said) for name, said in hidden.items()),
         field(words("payment.value_and_list"), element("select", *groups, name="put")),
         field(words("rule.how_long"), choices("span", spans)),
-        field(words("lists.note"), element("input", name="note", maxlength="200")),
+        reason_field(here, words("lists.note"), "note"),
         element("button", words("payment.add"), class_="quiet"),
         method="post",
         action=f"{payment_address(id_)}/list",
         class_="line",
     )
+
+
+def reason_field(here: Visit, label: str, name: str) -> Html:
+    """A field for why a list is changed: required where another person must approve."""
+    required = "" if here.list_approval else None
+    return field(label, element("input", name=name, maxlength="200", required=required))
 
 
 def _holds(spec: JsonObject, by: str) -> bool:

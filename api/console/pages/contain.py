@@ -18,7 +18,7 @@ from tollkeeper.api.console.alarm import find_cause
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
-from tollkeeper.api.console.list_form import BLOCK_HOURS
+from tollkeeper.api.console.list_form import BLOCK_HOURS, reason_field
 from tollkeeper.api.console.page import CHART_SCRIPTS, page
 from tollkeeper.api.console.pages.alerts import (
     AROUND,
@@ -72,8 +72,7 @@ class BlockOffer:
 
     `held_by` is the one of `lists` that already has the value; where there are none, `rule` is the
     active one to draft a condition in: that which decided the newest payment, or else any. `span` is
-    the 24 hours of the counts, as a search, `hour` the one in which the value
-    is unusual.
+    the 24 hours of the counts, as a search, `hour` the one in which the value is unusual.
     """
 
     mover: JsonObject
@@ -276,15 +275,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
             words("contain.until"),
             choices("span", [(span, f"{hours} h") for span, hours in BLOCK_HOURS.items()], "6h"),
         ),
-        field(
-            words("contain.reason"),
-            element(
-                "input",
-                name="reason",
-                maxlength="200",
-                required="" if here.list_approval else None,
-            ),
-        ),
+        reason_field(here, words("contain.reason"), "reason"),
         element("button", words("contain.block")),
         class_="line",
     )

@@ -16,6 +16,7 @@ from litestar.response import Response
 from tollkeeper.api.console.answers import csv_file, go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.list_form import reason_field
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.parts import (
     Row,
@@ -467,15 +468,7 @@ def _add(here: Visit, name: str) -> Html:
     return element(
         "form",
         field(words("lists.values"), element("textarea", name="values", rows="1", required="")),
-        field(
-            words("lists.note"),
-            element(
-                "input",
-                name="note",
-                maxlength="200",
-                required="" if here.list_approval else None,
-            ),
-        ),
+        reason_field(here, words("lists.note"), "note"),
         field(words("lists.expires"), element("input", type="datetime-local", name="expires_at")),
         element("button", words("lists.add")),
         method="post",

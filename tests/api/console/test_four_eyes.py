@@ -170,6 +170,8 @@ async def test_entries_of_a_list_wait_for_another_where_the_account_asks_for_it(
         shown = (await eva.get(page)).text
         assert "waits for another&#x27;s approval" in shown
         assert 'name="note" maxlength="200" required=""' in shown
+        of_payment = (await eva.get("/console/payments/order-1")).text
+        assert 'name="note" maxlength="200" required=""' in of_payment
         portuguese = (await eva.get(page, headers={"accept-language": "pt-BR"})).text
         assert "espera pela aprovação de outra pessoa" in portuguese
         sent = {"values": "d-1\nd-2", "note": "card testing"}

@@ -70,9 +70,12 @@ def creation_call(
 
 
 def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[PaymentUpdated]:
-    """Return the request that reports a payment's final status."""
+    """Return the request that reports a payment's final status; it can be repeated if each of its
+    transactions has an id, since others are added each time.
+    """
     path = f"/payments/{quote(payment_id, safe='')}"
-    return ClientCall("PATCH", path, PaymentUpdated, {"payment": update})
+    repeatable = all(each.get("id") is not None for each in update.get("transactions") or ())
+    return ClientCall("PATCH", path, PaymentUpdated, {"payment": update}, repeatable=repeatable)
 
 
 def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientCall[dict[str, Any]]:

@@ -64,5 +64,5 @@ A method that a path does not have gets 405 and the header `Allow`. A 503 has `R
 
 ## Sending again
 
-`POST /v1/payments`, and `POST /v1/events` with one event, may be sent again for 24 hours under one `Idempotency-Key`: the same request gets the stored answer with `Idempotent-Replayed: true`, another method, path or body gets 422. A `PATCH` may be sent again as it is.
+`POST /v1/payments`, and `POST /v1/events` with one event, may be sent again for 24 hours under one `Idempotency-Key`: the same request gets the stored answer with `Idempotent-Replayed: true`, another method, path or body gets 422. A `PATCH` may be sent again as it is if each of its transactions has an `id`: others are added each time.
 """

@@ -81,6 +81,37 @@ def test_what_is_wrong_is_told_with_its_places(client: Tollkeeper) -> None:
     assert refused.value.request_id
 
 
+class FirstAnswerLost(httpx.HTTPTransport):
+    """Loses the first answer on its way."""
+
+    lost = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = super().handle_request(request)
+        answer.read()
+        if not self.lost:
+            self.lost = True
+            raise httpx.ReadTimeout("the answer is lost", request=request)
+        return answer
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_update_whose_answer_was_lost_adds_each_attempt_once(
+    access: tuple[str, str], client: Tollkeeper, known: bool
+) -> None:
+    created = client.create_payment(PAYMENT)
+    [attempt] = SUCCEEDED["transactions"]
+    update = {**SUCCEEDED, "transactions": [{**attempt, **({"id": "t-1"} if known else {})}]}
+    with Tollkeeper(*access, timeout=PATIENCE_S, transport=FirstAnswerLost()) as losing:
+        if known:
+            assert losing.update_payment(created.id, update).status == "succeeded"
+        else:
+            with pytest.raises(UnansweredError):
+                losing.update_payment(created.id, update)
+    stored = client.call("GET", f"/payments/{created.id}")["payment"]
+    assert len(stored["transactions"]) == 1
+
+
 def counted(access: tuple[str, str], attempts: int, timeout: float) -> tuple[Tollkeeper, list[str]]:
     """A client, and the idempotency keys of all that it sends."""
     sent: list[str] = []

@@ -11,7 +11,13 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from tollkeeper.api.client import calls
-from tollkeeper.api.client.calls import ClientCall, UnansweredError, pause_before_next, read_answer
+from tollkeeper.api.client.calls import (
+    ClientCall,
+    is_conclusive,
+    pause_before_next,
+    read_answer,
+    unanswered_error,
+)
 from tollkeeper.api.http.answers import PaymentResult, UpdateResult
 
 T = TypeVar("T")
@@ -60,8 +66,7 @@ class Tollkeeper:
         self, event: Mapping[str, Any], idempotency_key: str | None = None
     ) -> dict[str, Any]:
         """Submit an event; returns the answer's `event` with its metrics and alerts."""
-        submitted: dict[str, Any] = self._send(calls.event_call(event, idempotency_key))["event"]
-        return submitted
+        return self._send(calls.event_call(event, idempotency_key)).event
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Call any other operation of the interface: `call("GET", "/lists")`."""
@@ -88,13 +93,13 @@ class Tollkeeper:
                 answer = self._http.request(
                     call.method, call.path, content=call.content(), headers=call.headers
                 )
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 failure = error
-            pause = pause_before_next(call, attempt, answer)
-            if answer is not None and pause is None:
+            if answer is not None and is_conclusive(answer):
                 return read_answer(call, answer)
+            pause = pause_before_next(call, attempt, answer)
             if pause is None or attempt + 1 == self._attempts:
-                raise _unanswered_error(call, answer) from failure
+                raise unanswered_error(call, answer) from failure
             time.sleep(pause)
         raise ValueError("a request is sent at least once")
 
@@ -133,9 +138,7 @@ class AsyncTollkeeper:
         self, event: Mapping[str, Any], idempotency_key: str | None = None
     ) -> dict[str, Any]:
         """Submit an event; returns the answer's `event` with its metrics and alerts."""
-        answer = await self._send(calls.event_call(event, idempotency_key))
-        submitted: dict[str, Any] = answer["event"]
-        return submitted
+        return (await self._send(calls.event_call(event, idempotency_key))).event
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
         """Call any other operation of the interface: `call("GET", "/lists")`."""
@@ -162,21 +165,16 @@ class AsyncTollkeeper:
                 answer = await self._http.request(
                     call.method, call.path, content=call.content(), headers=call.headers
                 )
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 failure = error
-            pause = pause_before_next(call, attempt, answer)
-            if answer is not None and pause is None:
+            if answer is not None and is_conclusive(answer):
                 return read_answer(call, answer)
+            pause = pause_before_next(call, attempt, answer)
             if pause is None or attempt + 1 == self._attempts:
-                raise _unanswered_error(call, answer) from failure
+                raise unanswered_error(call, answer) from failure
             await asyncio.sleep(pause)
         raise ValueError("a request is sent at least once")
 
 
 def _headers(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}", "content-type": "application/json"}
-
-
-def _unanswered_error(call: ClientCall[Any], answer: httpx.Response | None) -> UnansweredError:
-    reason = "no answer" if answer is None else f"the answer {answer.status_code}"
-    return UnansweredError(f"{call.method} {call.path}: {reason}")

@@ -6,11 +6,12 @@ import random
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
+from msgspec import Struct
 
 from tollkeeper.api.http.answers import PaymentCreated, PaymentUpdated
 
@@ -18,10 +19,29 @@ T = TypeVar("T")
 
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
+"""A service that asks for a longer one is not asked again: the caller's customer waits."""
 _NOT_DONE: Final = frozenset((429, 503))
 """Statuses that mean that nothing was done: any request may be repeated."""
 _UNKNOWN: Final = frozenset((408, 500, 502, 504))
 """Statuses after which only an idempotent request may be repeated."""
+
+
+class EventSubmitted(Struct, frozen=True):
+    """The answer to an event."""
+
+    event: dict[str, Any]
+
+
+class ErrorItem(TypedDict):
+    """One item of an answer's `errors`."""
+
+    field: str
+    type: str
+    message: str
+
+
+class _ErrorItems(Struct, frozen=True):
+    errors: list[ErrorItem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +67,7 @@ class RequestError(Exception):
     `errors` are the items of the answer, each with `field`, `type` and `message`.
     """
 
-    def __init__(self, status: int, errors: list[dict[str, str]], request_id: str) -> None:
+    def __init__(self, status: int, errors: list[ErrorItem], request_id: str) -> None:
         shown = "; ".join(f"{each['field']}: {each['message']}" for each in errors)
         super().__init__(f"{status}: {shown} (request {request_id})")
         self.status = status
@@ -78,10 +98,10 @@ def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[Paymen
     return ClientCall("PATCH", path, PaymentUpdated, {"payment": update}, repeatable=repeatable)
 
 
-def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientCall[dict[str, Any]]:
+def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientCall[EventSubmitted]:
     """Return the request that submits an event; without an idempotency key, one is generated."""
     headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
-    return ClientCall("POST", "/events", dict[str, Any], {"event": event}, headers)
+    return ClientCall("POST", "/events", EventSubmitted, {"event": event}, headers)
 
 
 def any_call(method: str, path: str, body: Any) -> ClientCall[Any]:
@@ -89,15 +109,36 @@ def any_call(method: str, path: str, body: Any) -> ClientCall[Any]:
     return ClientCall(method, path, Any, body, repeatable=method in ("GET", "PUT", "DELETE"))
 
 
+def is_conclusive(answer: httpx.Response) -> bool:
+    """Whether the answer tells that the request was done, or that it will not be."""
+    return answer.status_code not in _NOT_DONE | _UNKNOWN
+
+
 def read_answer(call: ClientCall[T], answer: httpx.Response) -> T:
-    """Decode a successful answer. Raises `RequestError` for any other."""
+    """Decode a conclusive answer. Raises `RequestError` if it is a refusal, and `UnansweredError` if
+    it is a success in words that are not the service's.
+    """
     if answer.is_success:
-        return msgspec.json.decode(answer.content, type=call.answer)
+        try:
+            return msgspec.json.decode(answer.content, type=call.answer)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise unanswered_error(call, answer) from error
     try:
-        errors = msgspec.json.decode(answer.content)["errors"]
-    except (msgspec.MsgspecError, LookupError, TypeError):
+        errors = msgspec.json.decode(answer.content, type=_ErrorItems).errors
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         errors = [{"field": "body", "type": "unknown", "message": answer.reason_phrase}]
     raise RequestError(answer.status_code, errors, answer.headers.get("x-request-id", ""))
+
+
+def unanswered_error(call: ClientCall[Any], answer: httpx.Response | None) -> UnansweredError:
+    """Return the error for a request whose last attempt got this answer, or none."""
+    if answer is None:
+        reason = "no answer"
+    elif answer.is_success:
+        reason = f"the answer {answer.status_code} has another body than this operation's"
+    else:
+        reason = f"the answer {answer.status_code}"
+    return UnansweredError(f"{call.method} {call.path}: {reason}")
 
 
 def pause_before_next(
@@ -105,12 +146,15 @@ def pause_before_next(
 ) -> float | None:
     """Return the seconds to wait before the next attempt; None if there must be none.
 
-    `attempt` counts from 0; `answer` is None if the connection failed.
+    `attempt` counts from 0; `answer` is inconclusive, or None if the connection failed.
     """
-    status = None if answer is None else answer.status_code
-    if status not in _NOT_DONE and not (call.repeatable and (status is None or status in _UNKNOWN)):
+    is_undone = answer is not None and answer.status_code in _NOT_DONE
+    if not (is_undone or call.repeatable):
         return None
     longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)
     pause: float = longest * random.uniform(0.5, 1)  # noqa: S311 - it spreads requests, and guards nothing
     retry_after: str = "" if answer is None else answer.headers.get("retry-after", "")
-    return max(pause, float(retry_after)) if retry_after.isdigit() else pause
+    if not (retry_after.isascii() and retry_after.isdigit()):
+        return pause
+    asked = float(retry_after)
+    return None if asked > LONGEST_PAUSE_S else max(pause, asked)

@@ -145,6 +145,63 @@ def test_a_payment_whose_answer_was_late_counts_once(
     assert len(client.call("GET", "/payments/late")["history"]) == 1
 
 
+def answered(status: int, body: bytes = b"", **headers: str) -> Tollkeeper:
+    """A client whose every request gets this answer, of a proxy perhaps."""
+    sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(status, headers=sent, stream=httpx.ByteStream(body))
+    )
+    return Tollkeeper("http://127.0.0.1:1", "toll_key", transport=transport)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"errors": "no"}', b'{"errors": [{}]}'])
+def test_a_refusal_in_other_words_than_the_service_s_is_told_by_its_status(body: bytes) -> None:
+    with answered(403, body) as client, pytest.raises(RequestError, match="403: body: Forbidden"):
+        client.create_payment(PAYMENT)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b"\xff"])
+def test_a_success_in_other_words_than_the_service_s_is_no_answer(body: bytes) -> None:
+    with answered(200, body) as client:
+        with pytest.raises(UnansweredError, match="the answer 200 has another body"):
+            client.create_payment(PAYMENT)
+        with pytest.raises(UnansweredError):
+            client.submit_event({})
+
+
+def test_an_answer_that_can_t_be_unpacked_is_no_answer() -> None:
+    client = answered(201, b"no gzip", content_encoding="gzip")
+    with client, pytest.raises(UnansweredError, match="no answer"):
+        client.call("POST", "/labels", {"labels": []})
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_request_that_may_have_been_done_is_not_told_as_refused(status: int) -> None:
+    with answered(status) as client, pytest.raises(UnansweredError, match=f"the answer {status}"):
+        client.call("POST", "/labels", {"labels": []})
+
+
+@pytest.mark.parametrize("wait", ["6", "86400", "9" * 400])
+def test_a_service_that_asks_for_a_long_wait_is_not_waited_for(
+    wait: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
+    with answered(503, retry_after=wait) as client, pytest.raises(UnansweredError):
+        client.create_payment(PAYMENT)
+
+
+@pytest.mark.parametrize("wait", ["", "soon", "-1", "²", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_wait_in_other_words_than_seconds_is_the_client_s_own(
+    wait: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    with answered(503, retry_after=wait) as client, pytest.raises(UnansweredError):
+        client.create_payment(PAYMENT)
+    assert len(waited) == 2
+    assert max(waited) <= 0.2
+
+
 def test_what_may_not_be_sent_twice_is_sent_once(access: tuple[str, str]) -> None:
     unreachable = Tollkeeper("http://127.0.0.1:1", access[1], attempts=5, timeout=0.2)
     started = time.monotonic()

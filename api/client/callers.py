@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 ANSWER_TIMEOUT_S: Final = 2.0
 ATTEMPTS: Final = 3
+_KEY: Final = re.compile(r"[!-~]+")
 
 
 class Tollkeeper:
@@ -32,7 +34,7 @@ class Tollkeeper:
     A request is sent up to `attempts` times until it is answered conclusively, and never repeated
     if it could take effect twice. Every method raises `RequestError` if the service refuses the
     request and `UnansweredError` if there is no conclusive answer. A client may be used by many
-    threads; `transport` is httpx's.
+    threads; `transport` is httpx's. Raises `ValueError` for a key that can't be one.
     """
 
     def __init__(
@@ -69,7 +71,9 @@ class Tollkeeper:
         return self._send(calls.event_call(event, idempotency_key)).event
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Call any other operation of the interface: `call("GET", "/lists")`."""
+        """Call any other operation of the interface that answers JSON: `call("GET", "/lists")`; a
+        `body` that is a text, such as a rule's, is sent as it is.
+        """
         return self._send(calls.any_call(method, path, body))
 
     def close(self) -> None:
@@ -177,4 +181,7 @@ class AsyncTollkeeper:
 
 
 def _headers(key: str) -> dict[str, str]:
+    if _KEY.fullmatch(key) is None:
+        # Sent as a header it would fail later, in a message that shows it.
+        raise ValueError("a key is visible ASCII characters alone, without a line's end")
     return {"authorization": f"Bearer {key}", "content-type": "application/json"}

@@ -24,6 +24,7 @@ _NOT_DONE: Final = frozenset((429, 503))
 """Statuses that mean that nothing was done: any request may be repeated."""
 _UNKNOWN: Final = frozenset((408, 500, 502, 504))
 """Statuses after which only an idempotent request may be repeated."""
+_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 class EventSubmitted(Struct, frozen=True):
@@ -58,7 +59,13 @@ class ClientCall(Generic[T]):
     repeatable: bool = True
 
     def content(self) -> bytes | None:
-        return None if self.body is None else msgspec.json.encode(self.body)
+        match self.body:
+            case None:
+                return None
+            case str():
+                return self.body.encode()
+            case _:
+                return _ENCODER.encode(self.body)
 
 
 class RequestError(Exception):
@@ -93,7 +100,8 @@ def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[Paymen
     """Return the request that reports a payment's final status; it can be repeated if each of its
     transactions has an id, since others are added each time.
     """
-    path = f"/payments/{quote(payment_id, safe='')}"
+    # `.` and `..` alone would be taken for steps of the path.
+    path = f"/payments/{quote(payment_id, safe='').replace('.', '%2E')}"
     repeatable = all(each.get("id") is not None for each in update.get("transactions") or ())
     return ClientCall("PATCH", path, PaymentUpdated, {"payment": update}, repeatable=repeatable)
 
@@ -105,8 +113,12 @@ def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientC
 
 
 def any_call(method: str, path: str, body: Any) -> ClientCall[Any]:
-    """Return the request for any other operation, by its path below `/v1`."""
-    return ClientCall(method, path, Any, body, repeatable=method in ("GET", "PUT", "DELETE"))
+    """Return the request for any other operation, by its path below `/v1`; a text is sent as it is,
+    any other body as JSON.
+    """
+    headers = {"content-type": "text/plain; charset=utf-8"} if isinstance(body, str) else {}
+    repeatable = method in ("GET", "PUT", "DELETE")
+    return ClientCall(method, path, Any, body, headers, repeatable)
 
 
 def is_conclusive(answer: httpx.Response) -> bool:

@@ -19,7 +19,7 @@ class SignatureError(Exception):
 
 def read_webhook(
     body: bytes,
-    signature: str,
+    signature: str | None,
     secrets: Sequence[str],
     *,
     tolerance: float = TOLERANCE_S,
@@ -27,9 +27,11 @@ def read_webhook(
 ) -> dict[str, Any]:
     """Return the body as JSON if one of `secrets` signed it, at most `tolerance` seconds ago.
 
-    `signature` is the header `Toll-Signature`; `now` in seconds since the epoch. Raises
-    `SignatureError`.
+    `signature` is the header `Toll-Signature`, None if there was none; `now` in seconds since the
+    epoch. Raises `SignatureError`.
     """
+    if signature is None:
+        raise SignatureError("there is no signature")
     parts = [part.partition("=") for part in signature.split(",")]
     times = [value for name, _, value in parts if name == "t"]
     if len(times) != 1 or not (times[0].isascii() and times[0].isdigit()) or len(times[0]) > 12:

@@ -61,7 +61,9 @@ class LiveService:
     key: str
 
     async def read(self) -> FieldFigures:
-        """Raises `RequestError`, `UnansweredError`, and decoding errors."""
+        """Raises `RequestError`, `UnansweredError`, decoding errors, and `ValueError` for a key that
+        can't be one.
+        """
         async with AsyncTollkeeper(self.url, self.key, timeout=ANSWER_S, attempts=1) as client:
             answer = await client.call("GET", "/figures/fields")
         return msgspec.convert(answer, _FieldsAnswer).fields
@@ -78,7 +80,7 @@ _FAILURES = (
     UnansweredError,
     httpx.InvalidURL,
     msgspec.MsgspecError,
-    UnicodeError,
+    ValueError,
 )
 
 

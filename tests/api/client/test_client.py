@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 
 import httpx
 import pytest
@@ -69,8 +70,20 @@ async def test_the_client_that_is_awaited_does_the_same(access: tuple[str, str])
 
 
 def test_an_id_of_any_characters_reaches_its_payment(client: Tollkeeper) -> None:
-    created = client.create_payment({**PAYMENT, "id": "a/b?c d%é"})
-    assert client.update_payment(created.id, SUCCEEDED).id == "a/b?c d%é"
+    for payment_id in ("a/b?c d%é", ".", "..", "a/../b"):
+        created = client.create_payment({**PAYMENT, "id": payment_id})
+        assert client.update_payment(created.id, SUCCEEDED).id == payment_id
+
+
+def test_an_exact_amount_is_sent_as_the_number_that_it_is(client: Tollkeeper) -> None:
+    created = client.create_payment({**PAYMENT, "amount": Decimal("49.90")})
+    assert client.call("GET", f"/payments/{created.id}")["payment"]["amount"] == 49.9
+
+
+def test_a_text_is_sent_as_it_is(client: Tollkeeper) -> None:
+    with pytest.raises(RequestError) as refused:
+        client.call("POST", "/lists/none/previews", "value\nä\n")
+    assert refused.value.status == 404
 
 
 def test_what_is_wrong_is_told_with_its_places(client: Tollkeeper) -> None:
@@ -202,6 +215,13 @@ def test_a_wait_in_other_words_than_seconds_is_the_client_s_own(
     assert max(waited) <= 0.2
 
 
+@pytest.mark.parametrize("key", ["", "toll_secret\n", "toll secret", "toll_secrét"])
+def test_a_key_that_can_t_be_one_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ValueError, match="visible ASCII") as refused:
+        Tollkeeper("http://127.0.0.1:1", key)
+    assert "toll" not in str(refused.value)
+
+
 def test_what_may_not_be_sent_twice_is_sent_once(access: tuple[str, str]) -> None:
     unreachable = Tollkeeper("http://127.0.0.1:1", access[1], attempts=5, timeout=0.2)
     started = time.monotonic()
@@ -231,7 +251,9 @@ def test_a_webhook_is_read_when_its_secret_signed_it_lately(
         read_webhook(said, signature, [secret + "x"], now=10_000)
 
 
-@pytest.mark.parametrize("signature", ["", "t=", "t=x,v1=00", "t=1,t=2,v1=00", "v1=00", "t=10000"])
-def test_a_signature_that_is_none_is_refused(signature: str) -> None:
+@pytest.mark.parametrize(
+    "signature", [None, "", "t=", "t=x,v1=00", "t=1,t=2,v1=00", "v1=00", "t=10000"]
+)
+def test_a_signature_that_is_none_is_refused(signature: str | None) -> None:
     with pytest.raises(SignatureError):
         read_webhook(b"{}", signature, ["an-example-secret"], now=10_000)

@@ -43,6 +43,27 @@ _late_option = click.option(
 )
 
 
+def paths_argument(*kinds: Callable[[Path], bool]) -> Callable[..., Any]:
+    """Return the decorator that adds `paths`: files, and folders with a file of one of the kinds.
+
+    A folder without any would pass each check: a wrong path must not look like success.
+    """
+
+    def refuse_empty(_context: object, _parameter: object, paths: Sequence[Path]) -> Sequence[Path]:
+        for path in paths:
+            if path.is_dir() and not any(kind(each) for each in path.rglob("*") for kind in kinds):
+                raise click.UsageError(f"`{path}` contains no rule file")
+        return paths
+
+    return click.argument(
+        "paths",
+        nargs=-1,
+        required=True,
+        type=click.Path(exists=True, path_type=Path),
+        callback=refuse_empty,
+    )
+
+
 def late_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `late` (µs): how far behind the latest arrival the service still counts a payment. For
     commands that read an account's history or `--history`.

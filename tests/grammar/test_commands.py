@@ -153,6 +153,26 @@ def test_what_only_has_the_name_of_a_rule_file_is_passed_by(tmp_path: Path) -> N
         assert run(*arguments)[0] == 0, arguments
 
 
+@pytest.mark.parametrize("command", ["check", "fmt", "prove", "test"])
+def test_a_folder_without_rule_files_is_an_error(tmp_path: Path, command: str) -> None:
+    (tmp_path / "full" / "deep").mkdir(parents=True)
+    (tmp_path / "full" / "deep" / "shop.rule").write_text(LAID_OUT, encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "payments.jsonl").write_text("{}\n")
+    assert run(command, tmp_path / "full")[0] == 0
+    code, told = run(command, tmp_path / "full", tmp_path / "empty")
+    assert (code, "contains no rule file" in " ".join(told.split())) == (2, True)
+
+
+def test_a_title_that_no_test_has_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "shop.rule"
+    titled = LAID_OUT + 'test "much"\n  given amount = 9, currency = "EUR"\n  expect deny\n'
+    file.write_text(titled, encoding="utf-8")
+    assert run("test", file, "--only", "much")[0] == 0
+    code, told = run("test", file, "--only", "much", "--only", "mcuh")
+    assert (code, "no test or case is called `mcuh`" in " ".join(told.split())) == (2, True)
+
+
 def test_a_file_without_tests_or_cases_is_named(tmp_path: Path) -> None:
     for name in ("shop.txt", "payments.jsonl"):
         (tmp_path / name).write_text("{}\n")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import rich_click as click
 
-from tollkeeper.api.terminal.options import json_option
+from tollkeeper.api.terminal.options import json_option, paths_argument
 from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
+from tollkeeper.engine.offline.paths import is_rule
 
 if TYPE_CHECKING:
     from tollkeeper.grammar.diagnostics import Diagnostic
@@ -26,7 +27,7 @@ LEAST_CELLS = 60
 
 
 @click.command(panel="Rule files")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@paths_argument(is_rule)
 @json_option
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for a code host.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import rich_click as click
 
+from tollkeeper.api.terminal.options import paths_argument
 from tollkeeper.api.terminal.output import NO, OK, out, say
+from tollkeeper.engine.offline.paths import is_rule
 
 
 @click.command(panel="Rule files")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@paths_argument(is_rule)
 @click.option(
     "--check", "check_only", is_flag=True, help="Change nothing; exit 1 when a file would change."
 )

@@ -11,9 +11,10 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import thresholds_of
-from tollkeeper.api.terminal.options import data_option, json_option
+from tollkeeper.api.terminal.options import data_option, json_option, paths_argument
 from tollkeeper.api.terminal.output import out, plural, print_json, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
+from tollkeeper.engine.offline.paths import is_rule
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(panel="Rule files")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@paths_argument(is_rule)
 @click.option(
     "--against",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

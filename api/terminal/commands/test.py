@@ -12,13 +12,13 @@ from textwrap import indent
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
-from tollkeeper.api.terminal.options import json_option
+from tollkeeper.api.terminal.options import json_option, paths_argument
 from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
 from tollkeeper.engine.offline.paths import is_case, is_rule
 
 
 @click.command(panel="Rule files")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@paths_argument(is_rule, is_case)
 @click.option("--only", multiple=True, metavar="TITLE", help="Run only the tests with this title.")
 @json_option
 @click.option("--accept", is_flag=True, help="Accept the current decisions of cases.")
@@ -58,6 +58,9 @@ def test(
         if not (path.is_dir() or is_rule(path) or is_case(path)):
             raise click.UsageError(f"`{path}` is neither a rule file nor a file of cases")
     run = run_tests(paths, accept=accept, only=only)
+    unknown = [title for title in only if title not in {each.title for each in run.results}]
+    if unknown and not run.faults:
+        raise click.UsageError(f"no test or case is called `{unknown[0]}`")
     if as_json_:
         print_json(
             {

@@ -306,8 +306,13 @@ def _columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
 
 
 def _change_lists(connection: PostgresConnection, append: Append) -> None:
-    for change in append.contents:
-        list_contents.change_list(connection, append.entry.account, append.entry.sequence, change)
+    account, sequence = append.entry.account, append.entry.sequence
+    try:
+        for change in append.contents:
+            list_contents.change_list(connection, account, sequence, change)
+    except Unavailable as error:
+        # Whether the entry or the database is the reason is told by the database's own error.
+        raise error.__cause__ or error from None
 
 
 def _has_entry(connection: PostgresConnection, entry: Entry) -> bool:

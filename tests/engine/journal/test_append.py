@@ -133,6 +133,30 @@ async def test_what_cannot_be_stored_fails_alone(journal, make):
     assert journal.count() == 2
 
 
+async def test_a_change_of_a_list_that_cannot_be_stored_fails_alone(journal, make):
+    endless = Addition("blocked", (ListEntry("a", expires_at=2**70),))
+    broken = Addition("blocked", (ListEntry("half a character \ud800"),))
+    held = Addition("blocked", (ListEntry("b"),))
+    async with held_up(journal):
+        appends = [
+            journal.append(make(1)),
+            journal.append(make(2, kind=Kind.CHANGE), contents=(endless,)),
+            journal.append(make(3, kind=Kind.CHANGE), contents=(broken,)),
+            journal.append(make(4, kind=Kind.CHANGE), contents=(held,)),
+            journal.append(make(5)),
+        ]
+    outcomes = await asyncio.gather(*appends, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [
+        type(None),
+        JournalError,
+        JournalError,
+        type(None),
+        type(None),
+    ]
+    assert list(journal.list_entries(1, "blocked")) == [[ListEntry("b")]]
+    assert journal.count() == 3
+
+
 async def test_more_than_the_limit_is_refused_at_once_and_leaves_nothing_behind(place, make):
     async with place.open(waiting_limit=3) as journal:
         async with held_up(journal):

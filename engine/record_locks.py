@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
 
-LockedThing: TypeAlias = Literal["idempotency key", "payment", "webhook"]
+LockedThing: TypeAlias = Literal["event", "idempotency key", "payment", "webhook"]
 
 
 class RecordLocks:

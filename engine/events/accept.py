@@ -65,16 +65,18 @@ async def counted_event(
     withdrawn meanwhile.
     """
     account = active.account.number
-    if await engine.journal.exists(account, Kind.EVENT, event.id):
-        raise Taken(event.id)
-    ids = event.loaded.payments_named(Arrival(arrived), event.data, active.environment)
-    while True:
-        async with _labelled(engine, account, ids) as payments:
-            counted = await _count(engine, active, event, arrived, payments)
-            if isinstance(counted, AcceptedEvent):
-                yield counted
-                return
-        ids |= {counted}
+    # A second event with the id waits: its label would be kept though it is refused itself.
+    async with engine.locks.of("event", account, event.id):
+        if await engine.journal.exists(account, Kind.EVENT, event.id):
+            raise Taken(event.id)
+        ids = event.loaded.payments_named(Arrival(arrived), event.data, active.environment)
+        while True:
+            async with _labelled(engine, account, ids) as payments:
+                counted = await _count(engine, active, event, arrived, payments)
+                if isinstance(counted, AcceptedEvent):
+                    yield counted
+                    return
+            ids |= {counted}
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ REVIEWED = """event reviewed
   label unsure of payment when verdict == "bad" or verdict == "unclear"
   label legitimate of payment when verdict == "good"
 """
+FRAUD = {"reason": "fraud"}
 WEEKDAYS = """event dispute
   field user: string required
   metric days = count(events by user over 1d)
@@ -131,6 +132,26 @@ async def test_an_event_that_would_label_a_payment_too_often_is_refused(
     assert batch["events"][0]["errors"][0]["field"] == "events[0].data"
     assert await labels(shop, "p-0") == {}
     assert await labels(shop, "p-1") == {"chargeback": "fraud"}
+
+
+@pytest.mark.parametrize("second", ["p-0", "p-1"])
+async def test_of_two_events_with_one_id_at_once_only_the_one_that_is_kept_labels(
+    shop: Service, second: str
+) -> None:
+    events = [
+        {"id": "e-1", "type": "chargeback", "data": {"payment_id": id_, "stage": stage, **FRAUD}}
+        for id_, stage in (("p-0", "retrieval"), (second, "chargeback"))
+    ]
+    first_turn, second_turn = (shop.engine.locks.of("payment", 1, id_) for id_ in ("p-0", "p-1"))
+    async with asyncio.timeout(60), first_turn, second_turn:
+        waiting = asyncio.create_task(shop.client.post("/v1/events", json={"events": events}))
+        while "waiters" not in repr(first_turn):
+            await asyncio.sleep(0)
+        # Both events of the batch are begun in one turn of the loop.
+        await asyncio.sleep(0)
+    answer = (await waiting).json()
+    assert [each["status"] for each in answer["events"]] == [201, 422]
+    assert [await labels(shop, id_) for id_ in ("p-0", "p-1")] == [{}, {}]
 
 
 async def test_labels_of_events_are_there_after_a_restart(tmp_path: Path) -> None:

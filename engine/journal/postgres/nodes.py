@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.postgres.ownership import process_name
+from tollkeeper.engine.journal.postgres.ownership import IS_HELD, process_name
 
 SILENT_S = 5.0
 """A node without a heartbeat for this long counts as gone."""
@@ -30,8 +30,8 @@ _SUCCESSORS = (
     f" AND seen_at > clock_timestamp() - interval '{PRESENT_S} seconds'"
 )
 _NODES = (
-    "SELECT nodes.process, nodes.address, release, coalesce(owner = node AND lease_until >"
-    " clock_timestamp(), FALSE), is_whole, greatest(0, last_place - place),"
+    f"SELECT nodes.process, nodes.address, release, coalesce(owner = node AND {IS_HELD},"
+    " FALSE), is_whole, greatest(0, last_place - place),"
     " extract(epoch FROM clock_timestamp() - seen_at)::float8,"
     " CASE WHEN owner = node THEN (1000000 * extract(epoch FROM taken_at))::bigint END,"
     " CASE WHEN owner = node THEN epoch END"

@@ -21,13 +21,19 @@ from tollkeeper.engine.journal.postgres.connection import PostgresConnection, sh
 
 LEASE_S = 2.0
 """How long after the owner's last transaction another process may take over."""
+LONGEST_LEASE_S = 60
+"""A lease that ends later was given by another clock, of a database that failed over, and is over."""
 HANDED_S = 1.0
 """How long only the node that a journal was handed to may take it over."""
+IS_HELD = (
+    "(lease_until BETWEEN clock_timestamp()"
+    f" AND clock_timestamp() + interval '{LONGEST_LEASE_S} seconds')"
+)
 _UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 _TAKE = (
     "UPDATE shards SET epoch = epoch + 1, owner = ?, purpose = ?, process = ?, address = ?,"
     f" taken_at = clock_timestamp(), lease_until = {_UNTIL}"
-    " WHERE shard = 1 AND (lease_until < clock_timestamp() OR owner = ?)"
+    f" WHERE shard = 1 AND (NOT {IS_HELD} OR owner = ?)"
     " RETURNING epoch, last_place"
 )
 _BEGIN_EPOCH = (
@@ -41,13 +47,10 @@ _HAND_TO = (
 )
 _SHUT_OUT = (
     "UPDATE shards SET epoch = epoch + 1, owner = ''"
-    " WHERE shard = 1 AND lease_until < clock_timestamp() RETURNING epoch"
+    f" WHERE shard = 1 AND NOT {IS_HELD} RETURNING epoch"
 )
-_HOLDER = "SELECT purpose, process, lease_until > clock_timestamp() FROM shards WHERE shard = 1"
-_STANDING = (
-    "SELECT owner, address, lease_until > clock_timestamp(), last_place, safe_place"
-    " FROM shards WHERE shard = 1"
-)
+_HOLDER = f"SELECT purpose, process, {IS_HELD} FROM shards WHERE shard = 1"
+_STANDING = f"SELECT owner, address, {IS_HELD}, last_place, safe_place FROM shards WHERE shard = 1"
 
 
 @dataclass(slots=True)

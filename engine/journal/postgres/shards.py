@@ -4,6 +4,8 @@ The first is in the schema that the address leads to. Its tables say how many sh
 is fixed when the database is first opened, and which one each account is in.
 """
 
+# ruff: noqa: S608 - only constants of this package are put into the queries
+
 from __future__ import annotations
 
 from contextlib import closing
@@ -13,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Shard
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect, shown_address
+from tollkeeper.engine.journal.postgres.ownership import IS_HELD
 from tollkeeper.engine.journal.postgres.schema import (
     MIGRATION_LOCK,
     has_current_tables,
@@ -20,7 +23,7 @@ from tollkeeper.engine.journal.postgres.schema import (
 )
 
 _LAYOUT = "SELECT shard, shards FROM layout"
-_IS_NEW = "SELECT last_place = 0 AND lease_until < clock_timestamp() FROM shards"
+_IS_NEW = f"SELECT last_place = 0 AND NOT {IS_HELD} FROM shards"
 _HOME = "SELECT shard FROM directory WHERE account = ?"
 _ASSIGN = (
     "INSERT INTO directory SELECT ?, shard FROM generate_series(1, ?) AS shard"

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 _HELD = """
 CREATE OR REPLACE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  NEW.lease_until = 'infinity'; {}
+  NEW.lease_until = clock_timestamp() + interval '50 seconds'; {}
   RETURN NEW;
 END $$
 """
@@ -130,7 +130,7 @@ async def test_a_node_that_has_counted_what_the_database_has_no_more_begins_agai
                 serving = Serving(settings, "", jobs, OpenId(), lambda _share: None, Figures())
                 connection.execute(
                     "UPDATE shards SET last_place = last_place - 1, safe_place = last_place - 1,"
-                    " owner = 'another', lease_until = 'infinity'"
+                    " owner = 'another', lease_until = clock_timestamp() + interval '50 seconds'"
                 )
                 with pytest.raises(Interrupted, match="older than it was"):
                     await _follow(SharedShard(serving, source, node, search), following)

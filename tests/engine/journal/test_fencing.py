@@ -497,6 +497,18 @@ def with_next(patch: pytest.MonkeyPatch, step: Migration) -> None:
     patch.setattr(schema, "NEWEST_TABLES", schema.NEWEST_TABLES + 1)
 
 
+@pytest.mark.parametrize(("ends", "is_over"), [("30 seconds", False), ("1 hour", True)])
+async def test_a_lease_of_a_clock_that_is_far_ahead_is_over(database, ends, is_over):
+    async with follow_database(database) as follower:
+        do(
+            database,
+            "UPDATE shards SET owner = 'lost', lease_until = clock_timestamp()"
+            f" + interval '{ends}'",
+        )
+        assert (await follower.standing()).is_held is not is_over
+        assert await follower.take_over("serve", "") is is_over
+
+
 async def test_what_a_former_owner_knows_is_no_answer_once_another_has_taken_over(database, make):
     async with open_database(database, "serve") as former:
         await former.append(make(1))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from urllib.parse import quote
 
 from litestar.datastructures import Cookie
-from litestar.response import Response
+from litestar.response import Response, Stream
 
 from tollkeeper.api.console.visit import ATTEMPT_COOKIE, COOKIE
 
@@ -44,16 +44,30 @@ def html(text: str, status: int = 200) -> Response[str]:
     return Response(text, status_code=status, media_type="text/html", headers=PAGE_HEADERS)
 
 
-def csv_file(name: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Response[str]:
-    """Return a table as a file of that name. Cells are escaped, so that spreadsheets don't run
-    formulas in them, whichever separator they expect.
+async def csv_file(
+    name: str, titles: Sequence[str], pages: AsyncIterator[Iterable[Sequence[str]]]
+) -> Stream:
+    """Return a table as a file of that name, sent page by page, so that it may have any length.
+
+    Cells are escaped, so that spreadsheets don't run formulas in them, whichever separator they
+    expect. Raises what the first page raises; a later one that fails breaks the answer off, so that
+    nobody takes it for the whole.
     """
-    text = io.StringIO()
-    out = csv.writer(text)
-    out.writerow(titles)
-    out.writerows([_no_formula(cell) for cell in row] for row in rows)
+    first = [*await anext(pages, ())]
+
+    async def lines() -> AsyncIterator[str]:
+        yield _lines([titles, *first])
+        async for rows in pages:
+            yield _lines(rows)
+
     headers = {**PAGE_HEADERS, "content-disposition": f'attachment; filename="{name}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+    return Stream(lines(), media_type="text/csv", headers=headers)
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([_no_formula(cell) for cell in row] for row in rows)
+    return text.getvalue()
 
 
 def _no_formula(cell: str) -> str:

@@ -59,6 +59,15 @@ class PublicClient:
         """`get`, without recording the call."""
         return await self.quiet().get(path, query)
 
+    async def read_pages(self, path: str, query: Query) -> AsyncIterator[Any]:
+        """Yield a listing's answers to its end; only the first call is recorded. Raises
+        `RefusalError`."""
+        found = await self.get(path, query)
+        yield found
+        while found["cursor"] is not None:
+            found = await self.aside(path, {**query, "cursor": found["cursor"]})
+            yield found
+
     async def send(
         self,
         method: str,

@@ -8,7 +8,7 @@ from typing import Any
 
 from litestar import Request, get, post
 from litestar.params import FromPath
-from litestar.response import Response
+from litestar.response import Response, Stream
 
 from tollkeeper.api.console.answers import csv_file, go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
@@ -36,7 +36,6 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 CHANGES = "/console/changes"
-PAGES_IN_FILE = 50
 _NARROWED = {"by": "by", "action": "what", "subject": "subject", "since": "since"}
 """The filters of the log, with the column titles."""
 _KINDS = ("change", "access", "verdict", "every")
@@ -156,20 +155,18 @@ async def decide(request: Request[Any, Any, Any], number_: FromPath[str]) -> Res
 
 
 @get("/console/changes/export.csv")
-async def export_changes(request: Request[Any, Any, Any]) -> Response[str]:
+async def export_changes(request: Request[Any, Any, Any]) -> Stream:
     here = await visit(request)
-    rows: list[tuple[str, ...]] = []
-    cursor: str | None = None
-    for _ in range(PAGES_IN_FILE):
-        query = {"limit": "200", "cursor": cursor, **_filters(here)}
-        found = await here.client.get("/v1/audit", query)
-        for each in found["audit"]:
-            detail = json.dumps(each["detail"], default=str)
-            rows.append((each["at"], each["by"], each["action"], each["subject"], detail))
-        cursor = found["cursor"]
-        if cursor is None:
-            break
-    return csv_file("changes", ("at", "by", "action", "subject", "detail"), rows)
+    rows = (
+        [_export_row(each) for each in found["audit"]]
+        async for found in here.client.read_pages("/v1/audit", {"limit": "200", **_filters(here)})
+    )
+    return await csv_file("changes", ("at", "by", "action", "subject", "detail"), rows)
+
+
+def _export_row(change: JsonObject) -> tuple[str, ...]:
+    detail = json.dumps(change["detail"], default=str)
+    return change["at"], change["by"], change["action"], change["subject"], detail
 
 
 def _done(here: Visit) -> Html:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from litestar import Request, get, post
 from litestar.params import FromPath
-from litestar.response import Response
+from litestar.response import Response, Stream
 
 from tollkeeper.api.console.answers import csv_file, go_to, html
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
@@ -41,7 +41,6 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 _TITLES = ("expires_at", "note")
-_PAGES_IN_FILE = 100
 _AT_ONCE = 40
 """The most values in one search, which takes 50 members."""
 _WEIGHED = 400
@@ -187,24 +186,21 @@ async def _list_page(here: Visit, name: str, said: Html, value: str | None = Non
 
 
 @get("/console/lists/{name:str}/export.csv")
-async def export_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[str]:
-    """Export the list's entries, up to as many as a browser waits for."""
+async def export_list(request: Request[Any, Any, Any], name: FromPath[str]) -> Stream:
     here = await visit(request)
     path = f"/v1/lists/{segment(name)}"
     columns = list((await here.client.get(path))["list"].get("columns") or ())
-    rows: list[tuple[str, ...]] = []
-    cursor: str | None = None
-    for _ in range(_PAGES_IN_FILE):
-        found = await here.client.get(f"{path}/entries", {"cursor": cursor, "limit": "500"})
-        for each in found["entries"]:
-            held = each.get("columns") or {}
-            values = [held.get(column) or "" for column in columns]
-            said = [each.get(title) or "" for title in _TITLES]
-            rows.append((each["value"], *values, *said))
-        cursor = found["cursor"]
-        if cursor is None:
-            break
-    return csv_file(name, ("value", *columns, *_TITLES), rows)
+    rows = (
+        [_export_row(columns, each) for each in found["entries"]]
+        async for found in here.client.read_pages(f"{path}/entries", {"limit": "500"})
+    )
+    return await csv_file(name, ("value", *columns, *_TITLES), rows)
+
+
+def _export_row(columns: Sequence[str], entry: JsonObject) -> tuple[str, ...]:
+    held = entry.get("columns") or {}
+    values = [held.get(column) or "" for column in columns]
+    return entry["value"], *values, *(entry.get(title) or "" for title in _TITLES)
 
 
 @post("/console/lists/{name:str}/entries")

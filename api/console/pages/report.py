@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -11,7 +12,7 @@ from math import ceil
 from typing import Any
 
 from litestar import Request, get
-from litestar.response import Response
+from litestar.response import Response, Stream
 
 from tollkeeper.api.console.answers import csv_file, html
 from tollkeeper.api.console.client import JsonObject
@@ -110,13 +111,16 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
 
 
 @get("/console/report.csv")
-async def report_file(request: Request[Any, Any, Any]) -> Response[str]:
+async def report_file(request: Request[Any, Any, Any]) -> Stream:
     here = await visit(request)
     months = await _months(here)
     currencies = sorted({currency for each in months for currency in each["money"]})
     amounts = [f"{name}_{each}" for each in currencies for name in ("money", "fraud_money")]
-    rows = [_file_row(here, each, currencies) for each in months]
-    return csv_file("report", ("month", "final", *FILED_COUNTS, *amounts), rows)
+
+    async def rows() -> AsyncIterator[list[list[str]]]:
+        yield [_file_row(here, each, currencies) for each in months]
+
+    return await csv_file("report", ("month", "final", *FILED_COUNTS, *amounts), rows())
 
 
 def _file_row(here: Visit, month: JsonObject, currencies: list[str]) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from asyncio import sleep
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from html import unescape
 from urllib.parse import quote
 
 import pytest
 
-from tollkeeper.api.console.answers import POLICY
+from tollkeeper.api.console.answers import POLICY, csv_file
+from tollkeeper.api.console.client import RefusalError
 from tollkeeper.api.console.page import NAVIGATION
 from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES
 from tollkeeper.api.console.words import languages
@@ -720,6 +721,30 @@ async def test_a_file_of_payments_holds_no_formula(shop: Shop) -> None:
     assert not [
         cell for line in lines for cell in line.split(",") if cell.startswith(("=", "+", "-", "@"))
     ]
+
+
+async def test_a_file_of_payments_holds_all_that_were_found(
+    own_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tollkeeper.api.console.pages.payments.EXPORT_PAGE", "1")
+    for number in range(25):
+        body = payment(id=f"many-{number}", merchant={"id": "m-many"})
+        assert (await own_shop.service.client.post("/v1/payments", json=body)).status_code == 201
+    file = (await own_shop.browser.get("/console/payments/export.csv?q=merchant:m-many")).text
+    assert len(file.splitlines()) == 26
+    refused = await own_shop.browser.get("/console/payments/export.csv?q=colour:red")
+    assert refused.status_code == 422
+
+
+async def test_a_file_that_can_not_be_read_to_its_end_breaks_off() -> None:
+    async def pages() -> AsyncIterator[list[list[str]]]:
+        yield [["p-1"]]
+        raise RefusalError(503, [{"message": "too busy"}])
+
+    sent = []
+    answer = await csv_file("payments", ["id"], pages())
+    with pytest.raises(RefusalError):
+        sent += [each async for each in answer.iterator]
 
 
 async def test_each_page_shows_its_calls_as_curl_without_the_key(shop: Shop) -> None:

@@ -471,11 +471,11 @@ def pending(connection: SqlConnection) -> int:
     return count
 
 
-def set_delivery(connection: SqlConnection, changed: Delivery) -> None:
-    """Write a delivery's new state."""
+def set_delivery(connection: SqlConnection, sent: Delivery, changed: Delivery) -> None:
+    """Write what became of a delivery that was sent, unless it was made due again meanwhile."""
     connection.execute(
         "UPDATE deliveries SET state = ?, attempts = ?, next_at = ?, status = ?, error = ?,"
-        " delivered_at = ? WHERE id = ?",
+        " delivered_at = ? WHERE id = ? AND next_at = ?",
         (
             changed.state,
             changed.attempts,
@@ -483,7 +483,8 @@ def set_delivery(connection: SqlConnection, changed: Delivery) -> None:
             changed.status,
             changed.error,
             changed.delivered_at,
-            changed.id,
+            sent.id,
+            sent.next_at,
         ),
     )
 

@@ -172,7 +172,7 @@ async def _send_due(under_way: _Round, account: int, url: str) -> None:
                 under_way.rests[account, url] = until
                 return
             changed = await _send(under_way, due)
-            await engine.outbox.write(partial(outbox.set_delivery, changed=changed))
+            await engine.outbox.write(partial(outbox.set_delivery, sent=due, changed=changed))
             get_logger().info(
                 "delivery",
                 account=account,

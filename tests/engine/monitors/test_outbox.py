@@ -77,16 +77,26 @@ def test_the_oldest_are_given_up_for_a_receiver_that_is_dead(
 
 def test_of_what_was_delivered_the_newest_are_known(connection: SqlConnection) -> None:
     for each in outbox.deliveries(connection, 1, None, 100, OTHER):
-        outbox.set_delivery(connection, replace(each, state="delivered"))
+        outbox.set_delivery(connection, each, replace(each, state="delivered"))
     assert outbox.trim(connection, 1, OTHER) == 0
     assert subjects(connection, OTHER, "delivered") == ["p-4", "p-3", "p-2"]
 
 
 def test_a_notice_that_is_there_already_stays_as_it_is(connection: SqlConnection) -> None:
     first = outbox.deliveries(connection, 1, None, 100, DEAD)[-1]
-    outbox.set_delivery(connection, replace(first, state="delivered", attempts=1))
+    outbox.set_delivery(connection, first, replace(first, state="delivered", attempts=1))
     put(connection, DEAD, range(1, 5))
     assert subjects(connection, DEAD, "pending") == ["p-4", "p-3", "p-2"]
+
+
+def test_what_is_asked_for_again_while_it_is_sent_is_sent_again(connection: SqlConnection) -> None:
+    first = outbox.deliveries(connection, 1, None, 100, DEAD)[-1]
+    again = outbox.redeliver(connection, 1, DEAD, first.id, now=7)
+    outbox.set_delivery(connection, first, replace(first, state="delivered", next_at=9))
+    assert outbox.deliveries(connection, 1, None, 100, DEAD)[-1] == again
+    assert again is not None
+    outbox.set_delivery(connection, again, replace(again, state="delivered", next_at=9))
+    assert subjects(connection, DEAD, "delivered") == ["p-1"]
 
 
 def test_an_alert_hides_no_notice_of_the_entry_that_raised_it(connection: SqlConnection) -> None:

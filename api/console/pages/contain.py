@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from litestar import Request, get, post
@@ -16,7 +17,7 @@ from litestar.response import Response
 
 from tollkeeper.api.console.alarm import find_cause
 from tollkeeper.api.console.answers import go_to, html
-from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.list_form import BLOCK_HOURS, reason_field
 from tollkeeper.api.console.page import CHART_SCRIPTS, page
@@ -332,10 +333,16 @@ async def _weigh_block(
 
 
 async def _deciding_rule(here: Visit, payment: str, rules: Mapping[str, str]) -> str | None:
-    """Return the active rule that decided a payment, or else any."""
-    found = await here.client.aside(f"/v1/payments/{segment(payment)}", {})
+    """Return the active rule that decided a payment, or else any, as for one removed meanwhile."""
+    some = next(iter(rules), None)
+    try:
+        found = await here.client.aside(f"/v1/payments/{segment(payment)}", {})
+    except RefusalError as refusal:
+        if refusal.status != HTTPStatus.NOT_FOUND:
+            raise
+        return some
     decided = found["payment"]["analyses"]["rule"]
-    return decided["name"] if decided and decided["name"] in rules else next(iter(rules), None)
+    return decided["name"] if decided and decided["name"] in rules else some
 
 
 def _row(here: Visit, offer: BlockOffer, *, chosen: bool) -> Row:

@@ -6,9 +6,11 @@ import re
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tollkeeper.api.console.client import PublicClient, Query
 from tollkeeper.tests.api.console.conftest import Shop, open_shop
 from tollkeeper.tests.api.http.service import payment
 
@@ -92,6 +94,21 @@ async def test_a_condition_is_drafted_in_the_rule_that_decided_the_payments(atta
     page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
     drafts = re.findall(r'href="([^"]+)">Draft a condition', page)
     assert "/console/rules/guard/edit?by=merchant&amp;like=bot-11" in drafts
+
+
+async def test_a_condition_is_drafted_though_its_payment_is_removed_meanwhile(
+    attacked: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = PublicClient.aside
+
+    async def find_gone(client: PublicClient, path: str, query: Query) -> Any:
+        return await read(client, path.replace("bot-11", "gone"), query)
+
+    monkeypatch.setattr(PublicClient, "aside", find_gone)
+    answer = await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")
+    assert answer.status_code == 200
+    drafts = re.findall(r'href="([^"]+)">Draft a condition', answer.text)
+    assert "/console/rules/gate/edit?by=merchant&amp;like=bot-11" in drafts
 
 
 @pytest.mark.parametrize(

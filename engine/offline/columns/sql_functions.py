@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -17,9 +18,11 @@ from tollkeeper.engine.offline.columns.sql import (
     own_unless,
     sql,
     sql_call,
+    sql_join,
     sql_literal,
     sql_steps,
     sql_texts,
+    sql_where,
 )
 from tollkeeper.engine.offline.columns.sql_numbers import SqlValue
 from tollkeeper.engine.offline.zone_offsets import zone_offsets
@@ -82,24 +85,28 @@ def text_matches(text: exp.Expression, pattern: str, ignore_case: bool) -> exp.E
 
 def metadata_entry(entries: exp.Expression, keys: Sequence[str], kind: t.Type) -> SqlValue:
     """An entry of metadata, missing if it has another type; without a type, whether it exists."""
+    if isinstance(kind, t.Number):
+        return SqlValue(own_call("metadata_number", entries, sql_texts(keys)), LARGEST_NUMBER)
     steps = ("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)
-    pointer = "".join(steps)
+    *above, pointer = accumulate(steps)
     text = sql_call("json_extract_string", entries, sql_literal(pointer))
     of_type = sql("json_type(:entries, :pointer)", entries=entries, pointer=pointer)
     match kind:
         case t.String():
             found = sql("CASE WHEN :of_type = 'VARCHAR' THEN :text END", of_type=of_type, text=text)
-            return SqlValue(found)
         case t.Boolean():
             found = sql(
                 "CASE WHEN :of_type = 'BOOLEAN' THEN :text = 'true' END", of_type=of_type, text=text
             )
-            return SqlValue(found)
-        case t.Number():
-            found = own_call("metadata_number", entries.copy(), sql_texts(keys))
-            return SqlValue(found, LARGEST_NUMBER)
         case _:
-            return SqlValue(sql("nullif(:of_type, 'NULL')", of_type=of_type))
+            found = sql("nullif(:of_type, 'NULL')", of_type=of_type)
+    # In a pointer, digits may also be a place in a list.
+    objects = [
+        sql("json_type(:entries, :holder) = 'OBJECT'", entries=entries, holder=holder)
+        for holder, key in zip(above, keys[1:], strict=True)
+        if key.isdecimal()
+    ]
+    return SqlValue(sql_where(sql_join(exp.And, objects), found) if objects else found)
 
 
 def header_of(headers: exp.Expression, name: str) -> exp.Expression:

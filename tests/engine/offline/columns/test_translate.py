@@ -235,6 +235,20 @@ def test_what_few_would_expect_of_sql() -> None:
         assert compare(program, seen, [program.conditions[0].when]) == {0}, text
 
 
+def test_digits_in_metadata_are_a_key_and_no_place_in_a_list() -> None:
+    plain = as_exported(situation(Random(1), ()))
+    sent: list[dict[str, Any]] = [
+        {"a": held} for held in (["x", [True]], {"0": "x", "1": {"0": True}}, {"1": [True]}, "x")
+    ]
+    payments = [replace(plain.facts.payment, metadata=each) for each in sent]
+    seen = [Situation(replace(plain.facts, payment=e), 0, (), ENVIRONMENT) for e in payments]
+    program = rule(
+        'rule r\n  condition c when metadata["a"]["0"] == "x" or metadata["a"]["1"]["0"] == true'
+        ' or metadata["a"]["0"] is present then deny\n'
+    )
+    assert 0 in compare(program, seen, scalars(program))
+
+
 @pytest.mark.parametrize(
     ("first", "step"),
     [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from difflib import SequenceMatcher
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -291,7 +291,7 @@ def _own_content(node: p.Expression, name_of: Callable[[int], str]) -> Any:
     """A node's own content, without the nodes inside it."""
     match node:
         case p.Constant(value=value, type=t.Number(scale=int(scale))):
-            return Decimal(value).scaleb(-scale)
+            return Fraction(value) / 10**scale
         case p.Constant(value=value):
             return type(value).__name__, value
         case p.LetValue():

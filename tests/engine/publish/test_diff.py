@@ -91,6 +91,14 @@ def test_other_words_for_the_same_are_no_difference(old: str, new: str) -> None:
     assert told(OLD, OLD.replace(old, new)) == []
 
 
+def test_numbers_that_differ_in_their_last_digit_are_told_apart() -> None:
+    old, new = (f"amount * 0.{'1' * 30}{last} > 7" for last in (2, 3))
+    text = f"rule a\n  condition b when {old} then deny\n"
+    assert told(text, text.replace(old, new)) == [
+        f"changed condition `b` threshold: 0.{'1' * 30}2 → 0.{'1' * 30}3"
+    ]
+
+
 def test_a_new_let_in_front_changes_nothing_but_itself() -> None:
     new = OLD.replace("  let uses", "  let cheap = amount < 5\n  let uses")
     new = new.replace("amount < 10.00", "amount < 10.00")

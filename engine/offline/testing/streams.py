@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
@@ -106,7 +106,7 @@ class _DecisionMember(Struct, frozen=True, forbid_unknown_fields=True):
     action: Action | None = None
     rule: str | None = None
     condition: str | None = None
-    score: float | None = None
+    score: Annotated[float, Meta(ge=0, le=1)] | None = None
 
 
 _ABSENT = msgspec.Raw()

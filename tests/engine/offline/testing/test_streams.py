@@ -36,6 +36,8 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
         ('{"payment": 1}', "`payment`: `payment` must be an object"),
         ('{"payment": {"timestamp": 5}}', "`payment.timestamp`: `timestamp` must be a string"),
         ('{"event": {}}', "object missing required field `type` - at `$.event`"),
+        (json.dumps(PAYMENT | {"decision": {"score": 40}}), "<= 1.0 - at `$.decision.score`"),
+        (json.dumps(PAYMENT | {"decision": {"score": 1e308}}), "<= 1.0 - at `$.decision.score`"),
         ('{"payment":', "this is no JSON: input data was truncated"),
     ],
 )

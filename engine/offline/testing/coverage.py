@@ -119,8 +119,10 @@ def _goals(file: RuleFile) -> Iterator[Goal]:
 
 def _head(file: RuleFile, stated: _NamedItem) -> Span:
     """`condition NAME`, as written."""
-    end = file.text.index(stated.name, stated.span.start) + len(stated.name)
-    return Span(stated.span.start, end)
+    start = stated.span.start
+    keyword, *_ = file.text[start : stated.span.end].split(maxsplit=1)
+    end = file.text.index(stated.name, start + len(keyword)) + len(stated.name)
+    return Span(start, end)
 
 
 def _join_parts(node: p.Expression) -> Iterator[p.And | p.Or]:

@@ -121,6 +121,15 @@ def test_a_file_with_nothing_to_see_is_covered(write: Write) -> None:
     assert [goal.name for goal in coverage("shared.rule", file, set()).goals] == ["x", "x"]
 
 
+def test_a_condition_is_marked_with_its_whole_name_also_if_its_keyword_holds_it(
+    write: Write,
+) -> None:
+    path = write("short.rule", "rule short condition on when amount > 1 then deny")
+    file = load_file(path, library_of([path]))
+    marked = {file.written(goal.span) for goal in coverage("short.rule", file, set()).goals}
+    assert marked == {"condition on"}
+
+
 def test_the_report_in_words(write: Write, snapshot: SnapshotAssertion) -> None:
     assert as_text([covered_by(write, "a")]) == snapshot
 

@@ -160,7 +160,8 @@ def _lets_read(parts: Sequence[ExplainedPart], lets: Sequence[ExplainedLet]) -> 
 
 
 def _texts(part: ExplainedPart) -> Iterator[str]:
-    yield part.text
+    """Yield the texts of all parts, a name without the brackets around it."""
+    yield part.text.strip("( )")
     for each in part.parts:
         yield from _texts(each)
 

@@ -336,6 +336,7 @@ def _written_text(span: Span, text: str) -> str:
 def _lets(
     program: p.Rule | p.Scorecard, scope: EvaluationScope, sources: Sources, transactions: int
 ) -> tuple[ExplainedLet, ...]:
+    """The lets without those of event types, which have values for an event alone."""
     return tuple(
         ExplainedLet(
             let.name,
@@ -343,6 +344,7 @@ def _lets(
             _part(let.value, scope, _ShownText(sources.get(let.source, ""), transactions)),
         )
         for let in program.lets
+        if let.event is None
     )
 
 

@@ -102,3 +102,27 @@ def test_a_payment_tried_without_a_server_is_explained_alike(
     done = CliRunner().invoke(main, command, input=json.dumps({"payment": tried}))
     assert done.exit_code == 0, done.output
     assert done.stdout == snapshot
+
+
+SIGN_IN = """event sign_in
+  field user_id: string required
+  field result: string required
+  let failed = result == "failure"
+  metric failures = count(events by user_id over 1h where failed)
+"""
+NAMED_ALIKE = """rule example
+  let failed = amount > 10
+  condition both when (failed) and events.sign_in.failures[merchant.id] < 9 then deny
+"""
+
+
+def test_the_lets_that_a_condition_reads_in_brackets_are_shown_and_no_event_types_let(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "sign_in.rule").write_text(SIGN_IN)
+    (tmp_path / "example.rule").write_text(NAMED_ALIKE)
+    command = ["eval", str(tmp_path / "example.rule"), "--score", "0.5", "--explain"]
+    done = CliRunner().invoke(main, command, input=json.dumps({"payment": payment("p")}))
+    assert [line.strip() for line in done.stdout.splitlines() if "let " in line] == [
+        "let failed is true"
+    ]

@@ -31,7 +31,9 @@ from tollkeeper.engine.registry.alert_marks import mark_alert, mark_of
 from tollkeeper.engine.registry.changes import AlertState
 from tollkeeper.engine.registry.errors import NotFound
 
-AlertId = Annotated[str, path_parameter("The alert's id.", "9f1c6f0e2b7d4a1c8e5f3b6a7c9d0e1f")]
+AlertId = Annotated[
+    str, path_parameter("The alert's id.", "9f1c6f0e2b7d4a1c8e5f3b6a7c9d0e1f", name="id")
+]
 _LOOKED_AT = 1000
 """The most alerts that are examined for one page of a filtered list."""
 _STATES: tuple[str, ...] = get_args(AlertState)
@@ -173,8 +175,8 @@ def _read_page(
     answers={200: Answer("The alert.")},
     refusals=(404, 503),
 )
-async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
-    return AlertAnswer(_mark_alert(request, await _find(request, id)))
+async def read_alert(request: Request, id_: AlertId) -> AlertAnswer:
+    return AlertAnswer(_mark_alert(request, await _find(request, id_)))
 
 
 @operation(
@@ -194,8 +196,8 @@ async def read_alert(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A00
     answers={200: Answer("The alert as it is now.")},
     refusals=(404, 503),
 )
-async def put_mark(request: Request, id: AlertId) -> AlertAnswer:  # noqa: A002 - as in the path
-    alert = await _find(request, id)
+async def put_mark(request: Request, id_: AlertId) -> AlertAnswer:
+    alert = await _find(request, id_)
     sent = (await read_json(request, AlertBody)).alert
     await change_account(
         request.engine,

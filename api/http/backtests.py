@@ -192,8 +192,8 @@ async def list_backtests(request: Request) -> BacktestList:
     answers={200: Answer("The backtest.")},
     refusals=(404,),
 )
-async def read_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa: A002 - as in the path
-    return BacktestAnswer(_view(request.jobs.run(request.key.account, "backtest", id)))
+async def read_backtest(request: Request, id_: RunId) -> BacktestAnswer:
+    return BacktestAnswer(_view(request.jobs.run(request.key.account, "backtest", id_)))
 
 
 @operation(
@@ -207,8 +207,8 @@ async def read_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa:
     answers={200: Answer("The backtest is deleted.")},
     refusals=(404,),
 )
-async def end_backtest(request: Request, id: RunId) -> BacktestAnswer:  # noqa: A002 - as in the path
-    return BacktestAnswer(_view(await request.jobs.remove(request.key.account, "backtest", id)))
+async def end_backtest(request: Request, id_: RunId) -> BacktestAnswer:
+    return BacktestAnswer(_view(await request.jobs.remove(request.key.account, "backtest", id_)))
 
 
 ROUTES = (start_backtest, list_backtests, read_backtest, end_backtest)

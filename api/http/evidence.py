@@ -6,13 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import (
     Cursor,
     Limit,
     NextCursor,
-    path_parameter,
+    PaymentId,
     query_parameter,
     whole,
 )
@@ -31,12 +30,6 @@ from tollkeeper.engine.programs.compile.explain import CountedRecord
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.shadows.record import ShadowOutcome, shadows_of
 
-DecidedPaymentId = Annotated[
-    str,
-    path_parameter(
-        "The payment's id, percent-encoded; a `/` in it as `%2F`.", PAYMENT["payment"]["id"]
-    ),
-]
 _DECIDERS: tuple[Decider, ...] = ("rule", "scorecard")
 
 
@@ -85,7 +78,7 @@ class ShadowsOfPayment(Struct, frozen=True):
 )
 async def list_counted_records(
     request: Request,
-    id: DecidedPaymentId,  # noqa: A002 - the parameter has the name of its place in the path
+    id_: PaymentId,
     of: Annotated[
         str | None,
         query_parameter(
@@ -105,7 +98,7 @@ async def list_counted_records(
         request.engine.journal,
         request.engine.past_states,
         request.key.account,
-        id,
+        id_,
         read_choice("of", of, _DECIDERS) or "rule",  # type: ignore[arg-type]
         read_count("index", index) or 0,
         read_place(request, "cursor", cursor),
@@ -128,11 +121,8 @@ async def list_counted_records(
     answers={200: Answer("All of them.")},
     refusals=(422,),
 )
-async def list_shadows_of_payment(
-    request: Request,
-    id: DecidedPaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-) -> ShadowsOfPayment:
-    found = await shadows_of(request.engine.journal, request.key.account, id)
+async def list_shadows_of_payment(request: Request, id_: PaymentId) -> ShadowsOfPayment:
+    found = await shadows_of(request.engine.journal, request.key.account, id_)
     return ShadowsOfPayment(
         [
             ShadowOfPayment(

@@ -23,7 +23,8 @@ from tollkeeper.engine.registry.scopes import KeyScope
 from tollkeeper.engine.registry.state import ApiKey
 
 KeyId = Annotated[
-    str, path_parameter("The key's id: the part of it that is not secret.", "toll_a1b2c3d4")
+    str,
+    path_parameter("The key's id: the part of it that is not secret.", "toll_a1b2c3d4", name="id"),
 ]
 
 
@@ -146,9 +147,9 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     answers={200: Answer("It is revoked.")},
     refusals=(404, 409, 503),
 )
-async def revoke_key(request: Request, id: KeyId) -> KeyAnswer:  # noqa: A002 - as in the path
-    await request.perform(RevokeKey(request.account.name, id))
-    (revoked,) = (key for key in _keys(request) if key.id == id)
+async def revoke_key(request: Request, id_: KeyId) -> KeyAnswer:
+    await request.perform(RevokeKey(request.account.name, id_))
+    (revoked,) = (key for key in _keys(request) if key.id == id_)
     return KeyAnswer(_key_view(request, revoked))
 
 

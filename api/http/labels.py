@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import Problem, as_problem, invalid, not_found
-from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import (
     Cursor,
     Limit,
     NextCursor,
+    PaymentId,
     Since,
     path_parameter,
     query_parameter,
@@ -58,12 +58,6 @@ _MOST = 1000
 _AT_ONCE = 64
 """The number of labels of a batch that are written at the same time."""
 
-PaymentId = Annotated[
-    str,
-    path_parameter(
-        "The payment's id, percent-encoded; a `/` in it as `%2F`.", PAYMENT["payment"]["id"]
-    ),
-]
 SourceName = Annotated[
     str,
     path_parameter(
@@ -169,16 +163,12 @@ class LabelResults(Struct, frozen=True):
     answers={200: Answer("The label, on disk.")},
     refusals=(404, 422, 503),
 )
-async def put_label(
-    request: Request,
-    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-    source: SourceName,
-) -> LabelAnswer:
-    await check_visible(request, id)
+async def put_label(request: Request, id_: PaymentId, source: SourceName) -> LabelAnswer:
+    await check_visible(request, id_)
     sent = await read_json(request, LabelBody)
     label = _label(request, _source(source), sent.label, sent.reason, sent.at)
-    await set_label(request.engine, request.key.account, id, label)
-    return LabelAnswer(label_view(id, label))
+    await set_label(request.engine, request.key.account, id_, label)
+    return LabelAnswer(label_view(id_, label))
 
 
 @operation(
@@ -196,16 +186,12 @@ async def put_label(
     answers={200: Answer("The label is removed, on disk.")},
     refusals=(404, 422, 503),
 )
-async def remove_label(
-    request: Request,
-    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-    source: SourceName,
-) -> LabelRemovalAnswer:
-    await check_visible(request, id)
+async def remove_label(request: Request, id_: PaymentId, source: SourceName) -> LabelRemovalAnswer:
+    await check_visible(request, id_)
     label = _label(request, _source(source), None, None, None)
-    if not await set_label(request.engine, request.key.account, id, label):
+    if not await set_label(request.engine, request.key.account, id_, label):
         raise not_found("source", "the payment has no label of this source")
-    return LabelRemovalAnswer(LabelRemoval(id, label.source))
+    return LabelRemovalAnswer(LabelRemoval(id_, label.source))
 
 
 @operation(
@@ -220,13 +206,10 @@ async def remove_label(
     answers={200: Answer("The labels.")},
     refusals=(404, 503),
 )
-async def read_labels(
-    request: Request,
-    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-) -> PaymentLabels:
-    await check_visible_payment(request, id)
-    labels = await labels_of(request.engine, request.key.account, id)
-    views = [label_view(id, labels[source]) for source in SOURCES if source in labels]
+async def read_labels(request: Request, id_: PaymentId) -> PaymentLabels:
+    await check_visible_payment(request, id_)
+    labels = await labels_of(request.engine, request.key.account, id_)
+    views = [label_view(id_, labels[source]) for source in SOURCES if source in labels]
     return PaymentLabels(verdict_of(verdicts(labels)), views)
 
 

@@ -8,9 +8,8 @@ from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import LINES
+from tollkeeper.api.http.parameters import LINES, PaymentId
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.visibility import check_visible, check_visible_payment
@@ -56,12 +55,9 @@ class NoteList(Struct, frozen=True):
     answers={200: Answer("All of them.")},
     refusals=(404, 503),
 )
-async def list_notes(
-    request: Request,
-    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-) -> NoteList:
-    await check_visible_payment(request, id)
-    notes = await notes_of(request.engine, request.key.account, id)
+async def list_notes(request: Request, id_: PaymentId) -> NoteList:
+    await check_visible_payment(request, id_)
+    notes = await notes_of(request.engine, request.key.account, id_)
     return NoteList([_note_view(note) for note in notes])
 
 
@@ -81,14 +77,11 @@ async def list_notes(
     answers={201: Answer("The note, on disk.", NoteAnswer)},
     refusals=(404, 409, 503),
 )
-async def post_note(
-    request: Request,
-    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-) -> NoteAnswer:
-    await check_visible(request, id)
+async def post_note(request: Request, id_: PaymentId) -> NoteAnswer:
+    await check_visible(request, id_)
     text = (await read_json(request, NoteBody)).note.text
     key = request.key
-    return NoteAnswer(_note_view(await add_note(request.engine, key.account, id, key.id, text)))
+    return NoteAnswer(_note_view(await add_note(request.engine, key.account, id_, key.id, text)))
 
 
 def _note_view(note: PaymentNote) -> NoteView:

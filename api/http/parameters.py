@@ -9,6 +9,7 @@ from litestar.params import PathParameter, QueryParameter
 from msgspec import Meta
 
 from tollkeeper.api.http.bodies import MAX_KEY
+from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.queries import MAX_PAGE, PAGE
 
 TEXT: Final = {"type": "string"}
@@ -76,6 +77,14 @@ def _examples(example: str | int | None) -> list[Example] | None:
     return None if example is None else [Example(value=example)]
 
 
+PaymentId: TypeAlias = Annotated[
+    str,
+    path_parameter(
+        "The payment's id, percent-encoded; a `/` in it as `%2F`.",
+        PAYMENT["payment"]["id"],
+        name="id",
+    ),
+]
 Cursor: TypeAlias = Annotated[
     str | None,
     query_parameter(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -27,7 +26,7 @@ from tollkeeper.api.http.errors import Problem, invalid, not_found, taken
 from tollkeeper.api.http.examples import ANALYSES, FINISHED, PAYMENT, SMALLEST, UPDATE
 from tollkeeper.api.http.forced_outcomes import force_outcome, force_update_outcome
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
-from tollkeeper.api.http.parameters import path_parameter
+from tollkeeper.api.http.parameters import PaymentId
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.views import (
@@ -50,15 +49,6 @@ from tollkeeper.engine.shadows.evaluate import queue_shadows
 from tollkeeper.engine.update import UpdatedPayment, merge_update
 
 _encode = msgspec.json.Encoder().encode
-
-RawId = Annotated[
-    str,
-    path_parameter(
-        "The payment's id, percent-encoded; a `/` in it as `%2F`.",
-        PAYMENT["payment"]["id"],
-        name="id",
-    ),
-]
 
 
 @operation(
@@ -209,7 +199,7 @@ async def create_payment(request: Request) -> bytes:
         )
     },
 )
-async def update_payment(request: Request, raw_id: RawId) -> bytes:
+async def update_payment(request: Request, raw_id: PaymentId) -> bytes:
     engine, account = request.engine, request.key.account
     payment_id = _payment_id(raw_id)
     admit(engine)
@@ -279,7 +269,7 @@ async def update_payment(request: Request, raw_id: RawId) -> bytes:
     },
     refusals=(404, 503),
 )
-async def read_payment(request: Request, raw_id: RawId) -> bytes:
+async def read_payment(request: Request, raw_id: PaymentId) -> bytes:
     payment_id = _payment_id(raw_id)
     await check_visible(request, payment_id)
     states = await request.engine.journal.states(request.key.account, payment_id)
@@ -304,7 +294,7 @@ async def read_payment(request: Request, raw_id: RawId) -> bytes:
     answers={200: Answer("The explanation.", ExplanationAnswer)},
     refusals=(404, 503),
 )
-async def explain_payment(request: Request, raw_id: RawId) -> bytes:
+async def explain_payment(request: Request, raw_id: PaymentId) -> bytes:
     payment_id = _payment_id(raw_id)
     found = await explain(
         request.engine.journal, request.engine.past_states, request.key.account, payment_id

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.errors import not_found
-from tollkeeper.api.http.labels import PaymentId
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
+from tollkeeper.api.http.parameters import PaymentId
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
 from tollkeeper.api.http.visibility import check_visible
@@ -58,22 +58,19 @@ class RevealAnswer(Struct, frozen=True):
     answers={201: Answer("The value.", RevealAnswer)},
     refusals=(404, 503),
 )
-async def reveal_field(
-    request: Request,
-    id: PaymentId,  # noqa: A002 - the parameter has the name of its place in the path
-) -> RevealAnswer:
-    await check_visible(request, id)
+async def reveal_field(request: Request, id_: PaymentId) -> RevealAnswer:
+    await check_visible(request, id_)
     wanted = (await read_json(request, RevealBody)).reveal.field
     engine, key = request.engine, request.key
-    known = await engine.journal.first_and_last(key.account, id)
+    known = await engine.journal.first_and_last(key.account, id_)
     if known is None:
         raise not_found("id", "no payment has this id")
     values: dict[Facet, str] = dict(entities_of(read_facts(known[1])))
     value = values.get(_FACETS[wanted])
     if value is None:
         raise not_found("reveal.field", f"the payment has no `{wanted}`")
-    await note_reveal(engine, key.account, key.id, id, wanted)
-    return RevealAnswer(RevealedField(id, wanted, value))
+    await note_reveal(engine, key.account, key.id, id_, wanted)
+    return RevealAnswer(RevealedField(id_, wanted, value))
 
 
 ROUTES = (reveal_field,)

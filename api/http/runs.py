@@ -12,7 +12,8 @@ from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.offline.jobs.runs import JobRun, RunState
 
 RunId = Annotated[
-    str, path_parameter("The id from the answer that started it.", "5f0d1c2ab34e9f70")
+    str,
+    path_parameter("The id from the answer that started it.", "5f0d1c2ab34e9f70", name="id"),
 ]
 
 

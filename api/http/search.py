@@ -8,15 +8,14 @@ from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import Analyses, HeldOut, analyses
 from tollkeeper.api.http.errors import not_found
-from tollkeeper.api.http.examples import PAYMENT
 from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import (
     Cursor,
     Limit,
     NextCursor,
+    PaymentId,
     Since,
-    path_parameter,
     query_parameter,
 )
 from tollkeeper.api.http.queries import (
@@ -218,17 +217,11 @@ async def count_payments(request: Request, wanted: Filter) -> PaymentCount:
 )
 async def find_related(
     request: Request,
-    id: Annotated[  # noqa: A002 - the parameter has the name of its place in the path
-        str,
-        path_parameter(
-            "The payment's id, percent-encoded; a `/` in it as `%2F`.",
-            PAYMENT["payment"]["id"],
-        ),
-    ],
+    id_: PaymentId,
     since: Since = None,
 ) -> RelatedAnswer:
-    question = FindRelated(id, read_since(request, since), request.key.merchants)
-    await check_visible(request, id)
+    question = FindRelated(id_, read_since(request, since), request.key.merchants)
+    await check_visible(request, id_)
     # A union can't be passed as a type.
     found, lag = await request.search.ask(
         request.key.account,

@@ -153,8 +153,8 @@ async def list_suggestions(request: Request) -> SuggestionList:
     answers={200: Answer("The suggestion.")},
     refusals=(404,),
 )
-async def read_suggestion(request: Request, id: RunId) -> SuggestionAnswer:  # noqa: A002 - as in the path
-    return SuggestionAnswer(_view(request.jobs.run(request.key.account, "suggestion", id)))
+async def read_suggestion(request: Request, id_: RunId) -> SuggestionAnswer:
+    return SuggestionAnswer(_view(request.jobs.run(request.key.account, "suggestion", id_)))
 
 
 @operation(
@@ -168,8 +168,10 @@ async def read_suggestion(request: Request, id: RunId) -> SuggestionAnswer:  # n
     answers={200: Answer("The suggestion is deleted.")},
     refusals=(404,),
 )
-async def end_suggestion(request: Request, id: RunId) -> SuggestionAnswer:  # noqa: A002 - as in the path
-    return SuggestionAnswer(_view(await request.jobs.remove(request.key.account, "suggestion", id)))
+async def end_suggestion(request: Request, id_: RunId) -> SuggestionAnswer:
+    return SuggestionAnswer(
+        _view(await request.jobs.remove(request.key.account, "suggestion", id_))
+    )
 
 
 ROUTES = (start_suggestion, list_suggestions, read_suggestion, end_suggestion)

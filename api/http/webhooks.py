@@ -54,7 +54,7 @@ from tollkeeper.engine.webhooks.delivery import SECOND, send_sample
 NOTICE_KINDS: tuple[NoticeKind, ...] = get_args(NoticeKind)
 Secret: TypeAlias = Annotated[str, Meta(min_length=MIN_SECRET, max_length=MAX_SECRET)]
 DeliveryState: TypeAlias = Literal["pending", "delivered", "dropped"]
-WebhookId = Annotated[str, path_parameter("The webhook's id.", "wh_0123456789abcdef")]
+WebhookId = Annotated[str, path_parameter("The webhook's id.", "wh_0123456789abcdef", name="id")]
 DeliveryId = Annotated[str, path_parameter("The delivery's id.", f"{'0' * 32}-a1b2c3d4e5f6")]
 FilterNames: TypeAlias = Annotated[tuple[str, ...], Meta(max_length=MAX_FILTERED)]
 
@@ -295,13 +295,10 @@ async def remove_webhook(
     answers={200: Answer("The new secret.", SecretAnswer)},
     refusals=(404, 503),
 )
-async def rotate_webhook_secret(
-    request: Request,
-    id: WebhookId,  # noqa: A002 - the parameter has the name of its place in the path
-) -> SecretAnswer:
+async def rotate_webhook_secret(request: Request, id_: WebhookId) -> SecretAnswer:
     sent = (await read_json(request, SecretBody)).secret
     key, overlap = request.key, sent.overlap_seconds * SECOND
-    new = await replace_secret(request.engine, key.account, key.id, id, sent.value, overlap)
+    new = await replace_secret(request.engine, key.account, key.id, id_, sent.value, overlap)
     return SecretAnswer(SecretView(new.secret, show_instant(new.ends)))
 
 
@@ -337,12 +334,9 @@ async def list_deliveries(
     refusals=(404, 422, 503),
 )
 async def list_webhook_deliveries(
-    request: Request,
-    id: WebhookId,  # noqa: A002 - the parameter has the name of its place in the path
-    cursor: Cursor = None,
-    limit: Limit = None,
+    request: Request, id_: WebhookId, cursor: Cursor = None, limit: Limit = None
 ) -> DeliveryPage:
-    return await _delivery_page(request, find_webhook(request.account, id).url, cursor, limit)
+    return await _delivery_page(request, find_webhook(request.account, id_).url, cursor, limit)
 
 
 @operation(
@@ -362,7 +356,7 @@ async def list_webhook_deliveries(
 )
 async def try_webhook(
     request: Request,
-    id: WebhookId,  # noqa: A002 - the parameter has the name of its place in the path
+    id_: WebhookId,
     kind: Annotated[
         str | None,
         query_parameter(
@@ -373,7 +367,7 @@ async def try_webhook(
     ] = None,
 ) -> SampleAnswer:
     engine, account = request.engine, request.key.account
-    webhook, now = find_webhook(request.account, id), engine.clock()
+    webhook, now = find_webhook(request.account, id_), engine.clock()
     chosen = cast(
         "NoticeKind", read_choice("kind", kind, NOTICE_KINDS) or next(iter(webhook.kinds))
     )
@@ -401,12 +395,8 @@ async def try_webhook(
     answers={200: Answer("The delivery is pending.", DeliveryAnswer)},
     refusals=(404, 503),
 )
-async def redeliver(
-    request: Request,
-    id: WebhookId,  # noqa: A002 - the parameter has the name of its place in the path
-    delivery: DeliveryId,
-) -> DeliveryAnswer:
-    found = await send_again(request.engine, request.key.account, id, delivery)
+async def redeliver(request: Request, id_: WebhookId, delivery: DeliveryId) -> DeliveryAnswer:
+    found = await send_again(request.engine, request.key.account, id_, delivery)
     return DeliveryAnswer(delivery_view(request, found))
 
 

@@ -4,9 +4,10 @@ alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from functools import wraps
+from typing import Literal, ParamSpec, TypeAlias, get_args
 
 import z3
 
@@ -32,6 +33,8 @@ ProofAnswer: TypeAlias = Literal["proved", "refuted", "not proved"]
 ProofBasis: TypeAlias = Literal["action", "condition"]
 Move: TypeAlias = Literal["wider", "narrower"]
 
+_Given = ParamSpec("_Given")
+
 
 @dataclass(frozen=True, slots=True)
 class ProofVerdict:
@@ -45,6 +48,24 @@ class ProofVerdict:
     because: tuple[str, ...] = ()
     witness: Witness | None = None
     replayed: tuple[ReplayedDecision, ...] = ()
+
+
+_DECIDED_OTHERWISE = ProofVerdict(
+    "not proved", ("the payment that was found is decided otherwise",)
+)
+
+
+def _question(answer: Callable[_Given, ProofVerdict]) -> Callable[_Given, ProofVerdict]:
+    """Make a search that ends without a proof or a payment the verdict `not proved`."""
+
+    @wraps(answer)
+    def ask(*given: _Given.args, **named: _Given.kwargs) -> ProofVerdict:
+        try:
+            return answer(*given, **named)
+        except NotProvedError as error:
+            return ProofVerdict("not proved", (str(error),))
+
+    return ask
 
 
 class _Formulas:
@@ -96,6 +117,7 @@ class _Formulas:
         return z3.If(score >= thresholds.deny, z3.IntVal(deny), challenged)
 
 
+@_question
 def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
     """Whether some payment is decided by the condition with this index.
 
@@ -103,18 +125,16 @@ def reach(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict
     """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
-    try:
-        witness = find_payment(encoder, formulas.decides(index), seconds)
-        if witness is None:
-            return ProofVerdict("refuted", _covers(formulas, index, seconds))
-    except NotProvedError as error:
-        return ProofVerdict("not proved", (str(error),))
+    witness = find_payment(encoder, formulas.decides(index), seconds)
+    if witness is None:
+        return ProofVerdict("refuted", _covers(formulas, index, seconds))
     replayed = decide_witness(rule, witness)
     if replayed.condition != rule.conditions[index].name:
-        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+        return _DECIDED_OTHERWISE
     return ProofVerdict("proved", (), witness, (replayed,))
 
 
+@_question
 def reach_beyond(
     rule: p.Rule, index: int, others: Sequence[p.Rule], *, seconds: float = SECONDS
 ) -> ProofVerdict:
@@ -123,25 +143,22 @@ def reach_beyond(
     """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     action = rule.conditions[index].action
-    try:
-        decides = _Formulas(encoder, rule).decides(index)
-        taken = [
-            formulas.decides(number)
-            for formulas in (_Formulas(encoder, each) for each in others)
-            for number, condition in enumerate(formulas.rule.conditions)
-            if condition.action == action
-        ]
-        goal = all_of([decides, *(z3.Not(each) for each in taken)])
-        witness = find_payment(encoder, goal, seconds)
-    except NotProvedError as error:
-        return ProofVerdict("not proved", (str(error),))
+    decides = _Formulas(encoder, rule).decides(index)
+    taken = [
+        formulas.decides(number)
+        for formulas in (_Formulas(encoder, each) for each in others)
+        for number, condition in enumerate(formulas.rule.conditions)
+        if condition.action == action
+    ]
+    goal = all_of([decides, *(z3.Not(each) for each in taken)])
+    witness = find_payment(encoder, goal, seconds)
     if witness is None:
         return ProofVerdict("refuted")
     replayed = tuple(decide_witness(each, witness) for each in (rule, *others))
     own, *theirs = replayed
     beside = any(each.condition is not None and each.action == action for each in theirs)
     if own.condition != rule.conditions[index].name or beside:
-        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+        return _DECIDED_OTHERWISE
     return ProofVerdict("proved", (), witness, replayed)
 
 
@@ -162,18 +179,17 @@ def _covers(formulas: _Formulas, index: int, seconds: float) -> tuple[str, ...]:
     return tuple(formulas.rule.conditions[each].name for each in needed)
 
 
+@_question
 def meet_always(rule: p.Rule, index: int, *, seconds: float = SECONDS) -> ProofVerdict:
     """Whether every payment that reaches the condition meets it; refuted by one that doesn't."""
     encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
-    try:
-        passes_by = z3.And(formulas.none_before(index), z3.Not(formulas.met(index)))
-        witness = find_payment(encoder, passes_by, seconds)
-    except NotProvedError as error:
-        return ProofVerdict("not proved", (str(error),))
+    passes_by = z3.And(formulas.none_before(index), z3.Not(formulas.met(index)))
+    witness = find_payment(encoder, passes_by, seconds)
     return ProofVerdict("proved") if witness is None else ProofVerdict("refuted", (), witness)
 
 
+@_question
 def compare_programs(
     old: p.Rule,
     new: p.Rule,
@@ -184,13 +200,10 @@ def compare_programs(
 ) -> ProofVerdict:
     """Whether both rules decide every payment alike; refuted by a payment on which they differ."""
     encoder = Encoder(PaymentSource(full_vocabulary()))
-    try:
-        conditions = (*old.conditions, *new.conditions) if by == "condition" else ()
-        names = [each.name for each in conditions]
-        outcomes = [_Formulas(encoder, rule).outcome(thresholds, names) for rule in (old, new)]
-        witness = find_payment(encoder, outcomes[0] != outcomes[1], seconds)
-    except NotProvedError as error:
-        return ProofVerdict("not proved", (str(error),))
+    conditions = (*old.conditions, *new.conditions) if by == "condition" else ()
+    names = [each.name for each in conditions]
+    outcomes = [_Formulas(encoder, rule).outcome(thresholds, names) for rule in (old, new)]
+    witness = find_payment(encoder, outcomes[0] != outcomes[1], seconds)
     if witness is None:
         return ProofVerdict("proved")
     replayed = tuple(decide_witness(rule, witness, thresholds) for rule in (old, new))
@@ -200,6 +213,7 @@ def compare_programs(
     return ProofVerdict("refuted", (), witness, replayed)
 
 
+@_question
 def move(
     old: p.Rule, new: p.Rule, name: str, direction: Move, *, seconds: float = SECONDS
 ) -> ProofVerdict:
@@ -207,19 +221,16 @@ def move(
     no longer met by some (narrower); proved by such a payment.
     """
     encoder = Encoder(PaymentSource(full_vocabulary()))
-    try:
-        before, after = (_Formulas(encoder, rule).met(_index(rule, name)) for rule in (old, new))
-        one, other = (after, before) if direction == "wider" else (before, after)
-        witness = find_payment(encoder, z3.And(one, z3.Not(other)), seconds)
-    except NotProvedError as error:
-        return ProofVerdict("not proved", (str(error),))
+    before, after = (_Formulas(encoder, rule).met(_index(rule, name)) for rule in (old, new))
+    one, other = (after, before) if direction == "wider" else (before, after)
+    witness = find_payment(encoder, z3.And(one, z3.Not(other)), seconds)
     if witness is None:
         return ProofVerdict("refuted")
     met_before, met_after = (
         is_true(rule, rule.conditions[_index(rule, name)].when, witness) for rule in (old, new)
     )
     if (met_before, met_after) != (direction == "narrower", direction == "wider"):
-        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+        return _DECIDED_OTHERWISE
     return ProofVerdict(
         "proved", (), witness, (decide_witness(old, witness), decide_witness(new, witness))
     )
@@ -229,6 +240,7 @@ def _index(rule: p.Rule, name: str) -> int:
     return next(index for index, each in enumerate(rule.conditions) if each.name == name)
 
 
+@_question
 def keep_promise(
     rule: p.Rule,
     promise: p.Promise,
@@ -241,19 +253,16 @@ def keep_promise(
     """
     encoder = Encoder(PaymentSource(full_vocabulary()))
     formulas = _Formulas(encoder, rule)
-    try:
-        when = formulas.of(promise.when, promise.title or "must").is_true
-        outcome = formulas.outcome(thresholds)
-        among = any_of([outcome == _ACTIONS.index(each) for each in promise.actions])
-        broken = among if promise.never else z3.Not(among)
-        witness = find_payment(encoder, z3.And(when, broken), seconds)
-    except NotProvedError as error:
-        return ProofVerdict("not proved", (str(error),))
+    when = formulas.of(promise.when, promise.title or "must").is_true
+    outcome = formulas.outcome(thresholds)
+    among = any_of([outcome == _ACTIONS.index(each) for each in promise.actions])
+    broken = among if promise.never else z3.Not(among)
+    witness = find_payment(encoder, z3.And(when, broken), seconds)
     if witness is None:
         return ProofVerdict("proved")
     replayed = decide_witness(rule, witness, thresholds)
     if (replayed.action in promise.actions) != promise.never or not is_true(
         rule, promise.when, witness
     ):
-        return ProofVerdict("not proved", ("the payment that was found is decided otherwise",))
+        return _DECIDED_OTHERWISE
     return ProofVerdict("refuted", (), witness, (replayed,))

@@ -18,6 +18,7 @@ from tollkeeper.engine.offline.prove.encoder import Encoder, Opaque
 from tollkeeper.engine.offline.prove.relations import relate
 from tollkeeper.engine.offline.prove.shrink import shrink
 from tollkeeper.engine.offline.prove.terms import (
+    WITHOUT_VALUE,
     Formula,
     SmtTerm,
     UnsayableError,
@@ -276,7 +277,7 @@ def _plain_terms(encoder: Encoder) -> list[SmtTerm]:
     terms = [*encoder.source.fields.values(), *encoder.source.headers.values()]
     terms += encoder.source.entry_values.values()
     terms += [term for _, term, _ in encoder.histories.values()]
-    return [each for each in terms if not isinstance(each.type, _WITHOUT_VALUE)]
+    return [each for each in terms if not isinstance(each.type, WITHOUT_VALUE)]
 
 
 def _hints(encoder: Encoder) -> Iterator[Formula]:
@@ -312,4 +313,3 @@ _SAMPLES: Mapping[Any, tuple[str, ...]] = {
     functions.email_domain: _ADDRESSES,
     functions.email_local: _ADDRESSES,
 }
-_WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)

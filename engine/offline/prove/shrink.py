@@ -15,7 +15,7 @@ from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.offline.prove import clock
 from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT, TRANSACTIONS
-from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm
+from tollkeeper.engine.offline.prove.terms import WITHOUT_VALUE, Formula, SmtTerm
 from tollkeeper.engine.offline.prove.witness import NOON, WitnessReader
 from tollkeeper.grammar import types as t
 
@@ -30,7 +30,6 @@ _SPELT = 32
 _EXAMPLE = 0xFFFF_C633_6401
 """198.51.100.1, in a network reserved for examples."""
 _MINUTE = 60_000_000
-_WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
 
 FindPayment: TypeAlias = Callable[[Sequence[Formula]], WitnessReader | None]
 """Find a payment for which all formulas hold; None if none was found."""
@@ -63,7 +62,7 @@ class _Shrinking:
             if not self._first_of([z3.Not(exists), rate == 10**RATE_SCALE]):
                 self._least(rate)
         for each in terms:
-            if not isinstance(each.type, _WITHOUT_VALUE) and self.reader.holds(each.there):
+            if not isinstance(each.type, WITHOUT_VALUE) and self.reader.holds(each.there):
                 self._smallest(each)
         if encoder.score is not None:
             score = encoder.score.value

@@ -29,6 +29,8 @@ TRUE_TERM: Formula = z3.BoolVal(True)
 FALSE_TERM: Formula = z3.BoolVal(False)
 LAST_CODE_POINT = 0x2FFFF
 """The last code point that the solver's strings support."""
+WITHOUT_VALUE = (t.Record, t.Headers, t.Metadata, t.Collection)
+"""The types whose terms have no value of their own: they only contain others."""
 
 
 @dataclass(frozen=True, slots=True)

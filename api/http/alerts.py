@@ -36,7 +36,7 @@ AlertId = Annotated[
 ]
 _LOOKED_AT = 1000
 """The most alerts that are examined for one page of a filtered list."""
-_STATES: tuple[str, ...] = get_args(AlertState)
+_STATES: tuple[AlertState, ...] = get_args(AlertState)
 _STATE_SCHEMA = {"type": "string", "enum": [*_STATES]}
 
 

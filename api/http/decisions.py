@@ -53,7 +53,7 @@ async def list_decisions(
         request.engine.journal,
         request.key.account,
         since=read_since(request, since),
-        action=read_choice("action", action, _ACTIONS),  # type: ignore[arg-type]
+        action=read_choice("action", action, _ACTIONS),
         rule=rule,
         cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),

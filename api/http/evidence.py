@@ -99,7 +99,7 @@ async def list_counted_records(
         request.engine.past_states,
         request.key.account,
         id_,
-        read_choice("of", of, _DECIDERS) or "rule",  # type: ignore[arg-type]
+        read_choice("of", of, _DECIDERS) or "rule",
         read_count("index", index) or 0,
         read_place(request, "cursor", cursor),
         read_limit(limit),

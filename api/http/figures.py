@@ -220,16 +220,16 @@ async def read_figures(
     zone = request.account.settings.time_zone
     moment = read_moment_at("compare", compare, now)
     back = 0 if moment is None else max(now - moment, 0)
-    _check_span(since, until, length)  # type: ignore[arg-type]
+    _check_span(since, until, length)
 
     async def find(shift: int) -> tuple[list[FigureView], int]:
         question = FindFigures(
             wanted,
             since - shift,
             until - shift,
-            length,  # type: ignore[arg-type]
+            length,
             zone,
-            dimension,  # type: ignore[arg-type]
+            dimension,
             read_flag("money", money),
         )
         found, lag = await request.search.ask(request.key.account, question, list[Figure])
@@ -276,7 +276,7 @@ async def find_movers(
     begin, end = _span(since, until, now, HOUR)
     chosen = read_choice("by", by, EVERY_BY)
     question = FindMovers(
-        EVERY_BY if chosen is None else (chosen,),  # type: ignore[arg-type]
+        EVERY_BY if chosen is None else (chosen,),
         begin,
         end,
         20 if limit is None else read_limit(limit),
@@ -317,7 +317,7 @@ async def read_scores(
     ] = None,
 ) -> ScoreList:
     dimension = read_choice("by", by, DIMENSIONS) or "label"
-    question = FindScores(wanted, dimension)  # type: ignore[arg-type]
+    question = FindScores(wanted, dimension)
     found, lag = await request.search.ask(request.key.account, question, list[ScoreBucket])
     views = [BucketView(each.score / 100, each.payments, dict(each.by)) for each in found]
     return ScoreList(views, lag_ms(lag))

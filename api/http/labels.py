@@ -290,8 +290,8 @@ async def list_labels(
 ) -> LabelList:
     question = FindLabels(
         read_since(request, since),
-        read_choice("source", source, SOURCES),  # type: ignore[arg-type]
-        read_choice("label", label, VERDICTS),  # type: ignore[arg-type]
+        read_choice("source", source, SOURCES),
+        read_choice("label", label, VERDICTS),
         read_place(request, "cursor", cursor),
         read_limit(limit),
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from tollkeeper.api.http.errors import invalid, unknown_path
 from tollkeeper.api.http.request import Exchange
 from tollkeeper.engine.folder_key import NameUse, Spot
@@ -13,6 +16,8 @@ PAGE = 100
 MAX_PAGE = 500
 _DIGITS = 18
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+Choice = TypeVar("Choice", bound=str)
 
 
 def read_place(request: Exchange, name: str, text: str | None) -> int | None:
@@ -67,12 +72,15 @@ def read_time(name: str, text: str) -> int:
         raise _wrong(name, "invalid_format", str(error)) from None
 
 
-def read_choice(name: str, text: str | None, choices: tuple[str, ...]) -> str | None:
+def read_choice(name: str, text: str | None, choices: Sequence[Choice]) -> Choice | None:
     """Read one of `choices`. Raises `Problem` 422."""
-    if text is not None and text not in choices:
-        known = ", ".join(f"`{choice}`" for choice in choices)
-        raise _wrong(name, "invalid_value", f"this is one of {known}")
-    return text
+    if text is None:
+        return None
+    for choice in choices:
+        if choice == text:
+            return choice
+    known = ", ".join(f"`{choice}`" for choice in choices)
+    raise _wrong(name, "invalid_value", f"this is one of {known}")
 
 
 def read_flag(name: str, text: str | None) -> bool:

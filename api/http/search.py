@@ -238,7 +238,7 @@ ROUTES = (find_payments, count_payments, find_related)
 
 def read_sort(text: str | None, wanted: Filter) -> Sort:
     """Which payments come first. Raises `Problem` 422, `Invalid`."""
-    sort: Sort = read_choice("sort", text, get_args(Sort)) or "newest"  # type: ignore[assignment]
+    sort: Sort = read_choice("sort", text, get_args(Sort)) or "newest"
     check_sort(sort, wanted)
     return sort
 

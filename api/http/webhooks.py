@@ -368,9 +368,8 @@ async def try_webhook(
 ) -> SampleAnswer:
     engine, account = request.engine, request.key.account
     webhook, now = find_webhook(request.account, id_), engine.clock()
-    chosen = cast(
-        "NoticeKind", read_choice("kind", kind, NOTICE_KINDS) or next(iter(webhook.kinds))
-    )
+    usual = next(iter(webhook.kinds))
+    chosen = read_choice("kind", kind, NOTICE_KINDS) or usual
     secrets = opened_secrets(engine.folder_key, account, webhook, now)
     turn = engine.locks.of("webhook", account, webhook.url)
     if turn.locked():

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage, named_damage
 from tollkeeper.engine.journal.entries import Stretch
+from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.known_labels import KnownLabels, known_labels
 from tollkeeper.engine.labels.payment_state import past_environments
 from tollkeeper.engine.progress import Progress
@@ -42,14 +43,14 @@ async def fill(
     engine: Engine, account: int, plans: Sequence[SeriesPlan], progress: Progress
 ) -> None:
     """Fill every series of `plans`; returns once all are whole. `progress` gets the share done."""
-    parts = [part for part in await _register(engine, account, plans) if part.filling.series]
-    if not parts:
-        return
-    # What has a sequence number already must be in the journal before the journal is read.
-    await engine.journal.flush()
-    sizes = [engine.journal.count(account, since=part.since, after=part.after) for part in parts]
-    done, total = 0, max(1, sum(sizes))
     try:
+        parts = [part for part in await _register(engine, account, plans) if part.filling.series]
+        if not parts:
+            return
+        # What has a sequence number already must be in the journal before the journal is read.
+        await engine.journal.flush()
+        sizes = await asyncio.to_thread(_count_entries, engine.journal, account, parts)
+        done, total = 0, max(1, sum(sizes))
         for part, size in zip(parts, sizes, strict=True):
 
             def share(of_part: float, done: int = done, size: int = size) -> None:
@@ -63,6 +64,10 @@ async def fill(
         await engine.windows.keep(account, engine.active[account].plans())
         raise
     progress(1.0)
+
+
+def _count_entries(journal: Journal, account: int, parts: Sequence[FillPart]) -> list[int]:
+    return [journal.count(account, since=part.since, after=part.after) for part in parts]
 
 
 async def _register(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -> list[FillPart]:

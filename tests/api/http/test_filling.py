@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Stretch
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.tests.api.http.service import Service, payment
@@ -90,6 +91,37 @@ async def test_a_rule_is_active_once_its_windows_are_whole(
     answer = await service.client.get("/v1/payments/after/explanation")
     found = answer.json()["explanation"]["rule"]["histories"]
     assert [each["value"] for each in found] == [str(STORED + MEANWHILE + 1), "0s", "259.80"]
+
+
+async def test_stored_entries_are_counted_in_another_thread_than_the_event_loops(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal: Any = service.engine.journal
+    count, threads = journal.count, []
+
+    def counted(*of: Any, **bounds: Any) -> int:
+        threads.append(threading.current_thread())
+        found: int = count(*of, **bounds)
+        return found
+
+    monkeypatch.setattr(journal, "count", counted)
+    await publish(service, "command")
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+async def test_a_filling_that_fails_before_it_reads_leaves_no_series_that_still_takes_payments(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails() -> None:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(service.engine.journal, "flush", fails)
+    with pytest.raises(Unavailable):
+        await publish(service, "command")
+    windows = service.engine.windows
+    held = [await windows.status(account) for account in service.engine.state.accounts]
+    assert "filling" not in {series.state for status in held for series in status.series}
 
 
 async def publish(service: Service, by: str) -> None:

@@ -14,6 +14,23 @@ if TYPE_CHECKING:
 
 AUTHOR = "tollkeeper.author"
 """The key of the author in a command's context."""
+_LAST_SEQUENCE = 2**63 - 1
+
+
+class _Utf8(click.ParamType[str]):
+    """Text; an argument's other bytes would reach the journal as halves of surrogate pairs."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail("this is not UTF-8", param, ctx)
+        return value
+
+
+UTF8 = _Utf8()
 
 folder_option = click.option(
     "--data",
@@ -103,6 +120,7 @@ def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 author_option = click.option(
     "--author",
+    type=UTF8,
     envvar="TOLL_AUTHOR",
     show_envvar=True,
     expose_value=False,
@@ -111,6 +129,20 @@ author_option = click.option(
 )
 account_option = click.option(
     "--account", required=True, envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account."
+)
+limit_option = click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500))
+
+
+def _read_cursor(
+    _context: click.Context, _option: click.Parameter, cursor: int | None
+) -> int | None:
+    if cursor is not None and not 0 < cursor <= _LAST_SEQUENCE:
+        raise click.BadParameter("no page ends there", param_hint="--cursor")
+    return cursor
+
+
+cursor_option = click.option(
+    "--cursor", type=int, callback=_read_cursor, help="Continue after an earlier page."
 )
 json_option = click.option("--json", "as_json_", is_flag=True, help="Print JSON, for a program.")
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
-from tollkeeper.api.terminal.options import account_option, data_option, json_option, since_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    cursor_option,
+    data_option,
+    json_option,
+    limit_option,
+    since_option,
+)
 from tollkeeper.api.terminal.output import json_line, print_json, say_cursor, show_rows
 
 if TYPE_CHECKING:
@@ -22,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--action", help="Only this change, as in the column.")
 @click.option("--subject", help="Only changes of this, as in the column.")
 @click.option("--kind", help="Only `change`, `access` of personal data, or `verdict`.")
-@click.option("--limit", default=20, show_default=True)
-@click.option("--cursor", type=int, help="Continue after an earlier page.")
+@limit_option
+@cursor_option
 @json_option
 @data_option
 def audit(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
-from tollkeeper.api.terminal.options import account_option, data_option, json_option, since_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    cursor_option,
+    data_option,
+    json_option,
+    limit_option,
+    since_option,
+)
 from tollkeeper.api.terminal.output import print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
@@ -20,8 +27,8 @@ if TYPE_CHECKING:
 @since_option
 @click.option("--action", type=click.Choice(("allow", "challenge", "deny")))
 @click.option("--rule", help="Only decisions by this rule.")
-@click.option("--limit", default=20, show_default=True)
-@click.option("--cursor", type=int, help="Continue after an earlier page.")
+@limit_option
+@cursor_option
 @json_option
 @data_option
 def decisions(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import perform
-from tollkeeper.api.terminal.options import account_option, author_option, data_option
+from tollkeeper.api.terminal.options import UTF8, account_option, author_option, data_option
 from tollkeeper.api.terminal.output import plural, say
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(panel="What happened")
-@click.option("--user", required=True, help="The user's id, as in payments.")
+@click.option("--user", type=UTF8, required=True, help="The user's id, as in payments.")
 @account_option
 @author_option
 @data_option

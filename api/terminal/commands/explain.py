@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_data
-from tollkeeper.api.terminal.options import account_option, data_option, json_option
+from tollkeeper.api.terminal.options import UTF8, account_option, data_option, json_option
 from tollkeeper.api.terminal.output import print_json, print_lines, refuse
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(panel="What happened")
-@click.argument("payment_id")
+@click.argument("payment_id", type=UTF8)
 @account_option
 @json_option
 @data_option

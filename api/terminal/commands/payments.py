@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from tollkeeper.api.terminal.folder import read_account, refusals
-from tollkeeper.api.terminal.options import account_option, data_option, json_option
+from tollkeeper.api.terminal.options import (
+    account_option,
+    cursor_option,
+    data_option,
+    json_option,
+    limit_option,
+)
 from tollkeeper.api.terminal.output import out, print_json, say_cursor, show_whole
 
 if TYPE_CHECKING:
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("wanted", metavar="[FILTER]", default="")
 @account_option
 @click.option("--count", is_flag=True, help="Print only their number.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500))
+@limit_option
 @click.option(
     "--sort",
     default="newest",
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     type=click.Choice(["newest", "oldest", "dearest"]),
     help="Which come first; `dearest` is the largest amount of one currency, which the filter names.",
 )
-@click.option("--cursor", type=int, help="Continue after an earlier page.")
+@cursor_option
 @json_option
 @data_option
 def payments(

@@ -162,8 +162,8 @@ def _meanings(file: s.File, around: Neighbours) -> dict[str, Symbol]:
                 found |= {name: Symbol("let", name, key) for name in _lets(around[key].file)}
     own = (file.kind, file.name.text)
     for item in file.items:
-        if isinstance(item, s.Field):
-            found[item.name.text] = Symbol("field", item.name.text, own)
+        if isinstance(item, (s.Field, s.Metric)):
+            found[item.name.text] = Symbol(_DECLARES[type(item)], item.name.text, own)
     return found | {name: Symbol("let", name, own) for name in _lets(file)}
 
 

@@ -178,6 +178,18 @@ def test_a_renamed_let_means_the_same(read: Read) -> None:
     assert renamed == RULE.replace("large", "huge")
 
 
+def test_a_metric_is_renamed_where_a_monitor_reads_it(read: Read) -> None:
+    text = (
+        "event login\n  field ip: string\n  metric tries = count(events by ip over 1h)\n"
+        "  monitor many when tries > 5\n"
+    )
+    document = read(text)
+    mention = mention_at(document, text.index("tries > 5"))
+    assert mention is not None
+    renamed = apply_fixes(text, [Fix("", rename_edits(mention.symbol, "visits", document))])
+    assert renamed == text.replace("tries", "visits")
+
+
 @pytest.mark.parametrize("name", ["when", "3x", "amount", "busy", "big", "a b", "x" * 65, ""])
 def test_a_name_that_would_clash_is_refused(name: str, read: Read) -> None:
     document = read(RULE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -17,6 +17,7 @@ from tollkeeper.engine.offline.rule_files import is_shared, known_contents
 from tollkeeper.engine.programs import shipped_definitions as shipped
 from tollkeeper.engine.programs.source import with_shipped
 from tollkeeper.grammar.checker import KnownNames
+from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import MAX_FILE_BYTES, parse
 from tollkeeper.grammar.services.document import Document, Neighbour, read_document
 
@@ -110,6 +111,21 @@ class Folder:
             self._documents.popitem(last=False)
         return found
 
+    def added_error(self, texts: Mapping[Path, str], names: Iterable[str]) -> str | None:
+        """Return an error that a file with one of these names would get from the new texts."""
+        changed = Folder()
+        changed.open = {**self._on_disk, **self.open, **texts}
+        changed.revision = self.revision + 1
+        for path in self.paths():
+            if any(name in (self.text(path) or "") for name in names):
+                before = Counter(each.code for each in _errors(self.document(path)))
+                after = _errors(changed.document(path))
+                added = Counter(each.code for each in after) - before
+                if added:
+                    message = next(each.message for each in after if each.code in added)
+                    return f"{path.name}: {message}"
+        return None
+
     def known(self) -> KnownNames:
         """Return what the folder's definitions and event types declare, and the shipped ones."""
         self._look_around()
@@ -136,6 +152,10 @@ class Folder:
         }
         self._shared, self._neighbours = shared, tuple(neighbours.values())
         self.closed_revision += 1
+
+
+def _errors(document: Document) -> list[Diagnostic]:
+    return [each for each in document.diagnostics if each.severity == "error"]
 
 
 def _is_same(document: Document, text: str, neighbours: tuple[Neighbour, ...]) -> bool:

@@ -28,8 +28,8 @@ from tollkeeper.api.terminal.lsp.positions import Places, path_of, units, uri_of
 from tollkeeper.api.terminal.lsp.runs import LastRun
 from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
 from tollkeeper.engine.programs.source import read_file
-from tollkeeper.grammar.diagnostics import Diagnostic, Edit
-from tollkeeper.grammar.fixes import applied_safely
+from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
+from tollkeeper.grammar.fixes import applied_safely, apply_fixes
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.grammar.functions import Function
 from tollkeeper.grammar.services.complete import CompletionKind, complete
@@ -292,13 +292,20 @@ def _rename_names(server: LanguageServer, folder: Folder) -> None:
             raise JsonRpcInvalidParams(f"`{found.symbol.name}` comes with the service")
         try:
             refuse_name(found.symbol, params.new_name, named.values())
-        except BadNameError as error:
-            raise JsonRpcInvalidParams(str(error)) from None
+        except BadNameError as bad:
+            raise JsonRpcInvalidParams(str(bad)) from None
+        edits = {
+            path: rename_edits(found.symbol, params.new_name, each) for path, each in named.items()
+        }
+        texts = {
+            path: apply_fixes(each.text, [Fix("", edits[path])]) for path, each in named.items()
+        }
+        owner = found.symbol.owner or ("", found.symbol.name)
+        error = folder.added_error(texts, (found.symbol.name, owner[1]))
+        if error is not None:
+            raise JsonRpcInvalidParams(error)
         return lsp.WorkspaceEdit(
-            changes={
-                uri_of(path): _edits(each, rename_edits(found.symbol, params.new_name, each))
-                for path, each in named.items()
-            }
+            changes={uri_of(path): _edits(each, edits[path]) for path, each in named.items()}
         )
 
 

@@ -81,6 +81,10 @@ def test_an_author_writes_a_rule(folder: Path) -> None:
             await client.text_document_rename_async(
                 lsp.RenameParams(which, place(RULE, "busy then"), "when")
             )
+        with pytest.raises(JsonRpcException, match="`payments` is a field's name"):
+            await client.text_document_rename_async(
+                lsp.RenameParams(which, place(RULE, "busy then"), "payments")
+            )
         half = 'rule shop\n  condition big when method.card.network == "'
         await write(client, shop, 2, half)
         offered = await client.text_document_completion_async(

@@ -72,3 +72,33 @@ def test_more_than_a_rule_file_can_hold_is_not_read(tmp_path: Path) -> None:
     folder = looking_at(tmp_path)
     assert len(folder.text(path) or "") < 300_000
     assert [each.code for each in folder.document(path).diagnostics] == ["file-too-large"]
+
+
+@pytest.mark.parametrize(
+    ("name", "new", "said"),
+    [
+        ("busy", "slow", None),
+        ("busy", "payments", "cards.rule: `payments` is a field's name"),
+        ("busy", "score", "cards.rule: `score` is a field's name"),
+        ("busy", "large", "user.rule: `large` is declared twice"),
+        ("busy", "cold", "user.rule: `cold` is declared twice"),
+        ("cold", "busy", "user.rule: `busy` is declared twice"),
+    ],
+)
+def test_a_new_name_is_tried_in_each_file_that_sees_it(
+    name: str, new: str, said: str | None
+) -> None:
+    texts = {
+        "cards": "definitions cards\n  let busy = score > 0.5\n",
+        "other": "definitions other\n  let cold = score < 0.5\n",
+        "user": (
+            "rule user\n  use cards\n  use other\n  let large = score > 0.9\n"
+            "  condition c when large then deny\n"
+        ),
+    }
+    folder = Folder()
+    for stem, text in texts.items():
+        folder.write(Path(f"/rules/{stem}.rule"), text)
+    owner = "cards" if name == "busy" else "other"
+    renamed = {Path(f"/rules/{owner}.rule"): texts[owner].replace(name, new)}
+    assert folder.added_error(renamed, (name, owner)) == said

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import TypeAlias
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
@@ -190,8 +191,9 @@ def _rule_files(roots: Iterable[Path]) -> Iterator[tuple[Path, FileState]]:
                 path = Path(folder, name)
                 with suppress(OSError):
                     state = path.stat()
-                    yield path, (state.st_mtime_ns, state.st_size)
-                    files += 1
+                    if S_ISREG(state.st_mode):
+                        yield path, (state.st_mtime_ns, state.st_size)
+                        files += 1
             if files >= MAX_FILES or folders >= MAX_FOLDERS:
                 return
 

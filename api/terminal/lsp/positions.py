@@ -56,4 +56,4 @@ def path_of(uri: str) -> Path:
 
 
 def uri_of(path: Path) -> str:
-    return from_fs_path(str(path)) or str(path)
+    return (from_fs_path(str(path)) if path.is_absolute() else None) or str(path)

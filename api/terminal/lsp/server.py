@@ -105,6 +105,14 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         folder.scan()
         await teller.tell()
 
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    async def _on_folders_changed(params: lsp.DidChangeWorkspaceFoldersParams) -> None:
+        removed = {path_of(each.uri) for each in params.event.removed}
+        added = [path_of(each.uri) for each in params.event.added]
+        folder.roots = [*(root for root in folder.roots if root not in removed), *added]
+        folder.scan()
+        await teller.tell()
+
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def _on_opened(params: lsp.DidOpenTextDocumentParams) -> None:
         path = path_of(params.text_document.uri)

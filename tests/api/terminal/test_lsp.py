@@ -118,6 +118,13 @@ def test_an_author_writes_a_rule(folder: Path) -> None:
             lsp.DocumentOnTypeFormattingParams(which, lsp.Position(3, 0), "\n", options)
         )
         assert [each.new_text for each in indent] == ["    "]
+        unsaved, text = "untitled:Untitled-1", "rule new\n  let big = score > 0.5\n"
+        item = lsp.TextDocumentItem(unsaved, "toll", 1, text)
+        client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        renamed = await client.text_document_rename_async(
+            lsp.RenameParams(lsp.TextDocumentIdentifier(unsaved), place(text, "big"), "large")
+        )
+        assert list(renamed.changes) == [unsaved]
 
     serve(folder, script)
 
@@ -134,6 +141,30 @@ def test_a_change_of_definitions_is_told_in_the_files_that_use_them(folder: Path
                 break
             await asyncio.sleep(0.05)
         assert "unknown-name" in [each.code for each in client.diagnostics[shop.as_uri()]]
+
+    serve(folder, script)
+
+
+def test_a_folder_that_the_editor_adds_later_is_read_until_it_is_removed(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    added = tmp_path_factory.mktemp("added")
+    broken = added / "broken.rule"
+    broken.write_text("rule broken\n  condition c when hurried then deny\n")
+    change_of = lsp.WorkspaceFolder(added.as_uri(), added.name)
+
+    async def told(client: LanguageClient, wanted: list[str | int | None]) -> None:
+        while [each.code for each in client.diagnostics.get(broken.as_uri(), ())] != wanted:
+            await asyncio.sleep(0.01)
+
+    async def script(client: LanguageClient) -> None:
+        for event, wanted in (
+            (lsp.WorkspaceFoldersChangeEvent([change_of], []), ["unknown-name"]),
+            (lsp.WorkspaceFoldersChangeEvent([], [change_of]), []),
+        ):
+            params = lsp.DidChangeWorkspaceFoldersParams(event)
+            client.workspace_did_change_workspace_folders(params)
+            await told(client, wanted)
 
     serve(folder, script)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,11 @@ def test_hidden_folders_and_installed_packages_are_passed_over(tmp_path: Path) -
         (tmp_path / name / "a.rule").write_text(RULE)
     (tmp_path / "rules" / "loop").symlink_to(tmp_path)
     assert looking_at(tmp_path).paths() == [tmp_path / "rules" / "a.rule"]
+
+
+def test_a_pipe_that_nobody_writes_to_is_passed_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.rule")
+    assert looking_at(tmp_path).paths() == []
 
 
 def test_a_huge_tree_is_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ import uvicorn
 from litestar import Litestar, asgi
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.serve import run_background
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
@@ -68,7 +68,7 @@ class Whole:
             engine = await opened.enter_async_context(open_engine(settings.folder, SERVICE_PURPOSE))
             await opened.enter_async_context(run_background(engine, lambda _share: None))
             await engine.ready.wait()
-            self.app = create_app(engine, settings)
+            self.app = public_app(service_of(engine, settings))
             await awake(receive, send)
             await asleep(receive, send)
 

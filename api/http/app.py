@@ -38,33 +38,18 @@ DEFAULTS = Settings()
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-def create_app(
+def service_of(
     engine: Engine,
     settings: Settings = DEFAULTS,
     search: Search | None = None,
     jobs: Jobs | None = None,
     figures: Figures | None = None,
     openid: OpenId | None = None,
-) -> ASGIApp:
-    """Return the ASGI application of the public interface for an open engine.
+) -> Service:
+    """Return what the requests of the public interface share.
 
     Without `search`, each question updates the index itself. The caller closes `jobs`.
-
-    The metrics are left out if they have a listener of their own, or if other machines can reach
-    this one.
     """
-    return public_app(service_of(engine, settings, search, jobs, figures, openid))
-
-
-def service_of(
-    engine: Engine,
-    settings: Settings,
-    search: Search | None = None,
-    jobs: Jobs | None = None,
-    figures: Figures | None = None,
-    openid: OpenId | None = None,
-) -> Service:
-    """Return what the requests of the public interface share. See `create_app`."""
     search = search or LocalSearch(engine.source)
     figures, jobs = figures or Figures(), jobs or Jobs()
     figures.watch(engine)
@@ -72,7 +57,11 @@ def service_of(
 
 
 def public_app(service: Service) -> ASGIApp:
-    """Return the ASGI application of the public interface. See `create_app`."""
+    """Return the ASGI application of the public interface.
+
+    The metrics are left out if they have a listener of their own, or if other machines can reach
+    this one.
+    """
     app = _app(_public_routes(service), service)
     return with_console(app) if service.settings.console == "on" else app
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.engine.backup.verify import verify
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.registry.webhooks import opened_secrets
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 async def client(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     async with open_engine(folder, "serve", clock=lambda: WRITTEN) as engine:
         await rebuild(engine, lambda _share: None)
-        transport = httpx.ASGITransport(create_app(engine))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(public_app(service_of(engine)))  # type: ignore[arg-type]
         headers = {"authorization": f"Bearer {KEY}"}
         async with httpx.AsyncClient(
             transport=transport, base_url="http://test", headers=headers

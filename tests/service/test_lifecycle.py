@@ -21,7 +21,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.cli import main
 from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE, lock
 from tollkeeper.engine.open import open_engine, rebuild
@@ -237,7 +237,7 @@ async def restarted(shop: Shop) -> AsyncIterator[httpx.AsyncClient]:
     async with open_engine(shop.folder, SERVICE_PURPOSE) as engine:
         await rebuild(engine, lambda _share: None)
         headers = {"authorization": f"Bearer {shop.key}"}
-        transport = httpx.ASGITransport(create_app(engine))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(public_app(service_of(engine)))  # type: ignore[arg-type]
         async with httpx.AsyncClient(
             transport=transport, base_url="http://test", headers=headers
         ) as client:

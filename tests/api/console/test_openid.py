@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.engine.openid import issuer
 from tollkeeper.engine.openid.providers import read_providers
 from tollkeeper.engine.openid.sign_in import OpenId, challenge_of
@@ -90,7 +90,7 @@ async def console(
         f'client_secret_file = "{secret}"\n{roles}'
     )
     openid = OpenId(read_providers(path))
-    app = create_app(shop.service.engine, jobs=shop.service.jobs, openid=openid)
+    app = public_app(service_of(shop.service.engine, jobs=shop.service.jobs, openid=openid))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as browser:
         yield browser

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.journal.schema import DATABASE_FILE
 from tollkeeper.engine.offline.jobs.jobs import Jobs
@@ -43,7 +43,7 @@ class Service:
 
     def client_with(self, key: str | None, settings: Settings = HURRIED) -> httpx.AsyncClient:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        app = create_app(self.engine, settings, jobs=self.jobs)
+        app = public_app(service_of(self.engine, settings, jobs=self.jobs))
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
         return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
 

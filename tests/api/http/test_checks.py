@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tollkeeper.api.http import checks
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.engine.offline.jobs import jobs
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.tests.api.http.service import HURRIED, Service, errors
@@ -193,7 +193,7 @@ async def test_a_client_that_leaves_ends_its_proof(service: Service) -> None:
     async def send(message: Any) -> None:
         answered.append(message)
 
-    app = create_app(service.engine, HURRIED, jobs=service.jobs)
+    app = public_app(service_of(service.engine, HURRIED, jobs=service.jobs))
     await app(scope, receive, send)  # type: ignore[arg-type]
     assert answered[0]["status"] == 400
     assert b"the client left" in answered[1]["body"]

@@ -18,7 +18,7 @@ import pytest
 from litestar.handlers import HTTPRouteHandler
 
 from tollkeeper.api.http import examples
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.bodies import MAX_KEY
 from tollkeeper.api.http.dispatch import described_path
 from tollkeeper.api.http.document import document, statuses
@@ -378,7 +378,7 @@ async def with_provider(service: Service, witness: Witness) -> AsyncIterator[htt
     provider = Provider("https://login.example", "toll", "https://risk.example")
     openid = OpenId({"shop": provider})
     openid.issuers.learn(IssuerMetadata(provider.issuer, *["https://login.example/a"] * 3))
-    transport = httpx.ASGITransport(create_app(service.engine, openid=openid))  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(public_app(service_of(service.engine, openid=openid)))  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         client.event_hooks["response"] = [witness]
         yield client

@@ -11,7 +11,7 @@ import httpx
 import psycopg
 import pytest
 
-from tollkeeper.api.http.app import create_app, plain_payments, service_of
+from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.plain import answering
 from tollkeeper.api.http.prove_ownership import prove_ownership
 from tollkeeper.api.http.serve import Server, configuration
@@ -37,7 +37,7 @@ async def test_no_answer_rests_on_memory_once_another_may_have_changed_what_it_s
     with own_database() as url:
         async with open_engine(Database(url, tmp_path), "serve") as engine:
             await rebuild(engine, lambda _share: None)
-            transport = httpx.ASGITransport(prove_ownership(create_app(engine), engine))
+            transport = httpx.ASGITransport(prove_ownership(public_app(service_of(engine)), engine))
             async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
                 # Neither a key nor a payment is known here: another may know them by now.
                 asked = [("/v1/payments/p", 401), ("/nowhere", 404), ("/health/live", 200)]

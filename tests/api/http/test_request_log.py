@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tollkeeper.api.http.app import create_app
+from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.tests.api.http.service import Service, payment
 
@@ -140,7 +140,7 @@ async def test_a_client_that_leaves_within_a_body_is_a_line_and_no_error(
             answered.append(message)
 
         with capture_logs() as log:
-            await create_app(service.engine)(scope, receive, send)  # type: ignore[arg-type]
+            await public_app(service_of(service.engine))(scope, receive, send)  # type: ignore[arg-type]
         (line,) = log
         assert (line["log_level"], line["status"], line["account"]) == ("info", 400, "shop")
         assert line["disconnected"] is True

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid, invalid_at
 from tollkeeper.api.http.examples import RULE
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import SpanBack
@@ -17,7 +17,6 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.runs import RunId, RunView, run_members
 from tollkeeper.api.http.tags import BACKTESTS
 from tollkeeper.engine.instants import DAY, show_instant
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.backtest import backtest_program
 from tollkeeper.engine.offline.backtest.report import FirstChange, Report
 from tollkeeper.engine.offline.jobs.runs import JobRun, new_run
@@ -131,15 +130,14 @@ class BacktestList(Struct, frozen=True):
 async def start_backtest(request: Request) -> BacktestAnswer:
     sent = await read_json(request, BacktestBody)
     if (sent.text is None) is (sent.version is None):
-        message = "send either a `text` or a `version`"
-        raise invalid([Violation("text", "invalid_value", message)])
+        raise invalid_at("text", "invalid_value", "send either a `text` or a `version`")
     engine, key, account = request.engine, request.key, request.account
     now = engine.clock()
     since = read_moment_at("since", sent.since, now)
     if since is None:
         since = max(0, now - _USUAL_DAYS * DAY)
     if since > now:
-        raise invalid([Violation("since", "out_of_range", "it is in the future")])
+        raise invalid_at("since", "out_of_range", "it is in the future")
     if sent.version is not None:
         kind, name, number = sent.version.kind, sent.version.name, sent.version.version
         program = find_version(account, kind, name, number).program
@@ -222,7 +220,7 @@ def _read(account: Account, text: str) -> tuple[Decider, str, bytes]:
         raise invalid(violations("text", RejectedFileError(reading.text, reading.diagnostics)))
     if not isinstance(program, Rule | Scorecard):
         message = f"this is {program_kind(program)} `{program.name}`: nothing in it decides"
-        raise invalid([Violation("text", "invalid_value", message)])
+        raise invalid_at("text", "invalid_value", message)
     kind: Decider = "rule" if isinstance(program, Rule) else "scorecard"
     return kind, program.name, encode_program(program)
 

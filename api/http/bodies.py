@@ -21,6 +21,7 @@ from tollkeeper.api.http.errors import (
     Problem,
     incomplete_body,
     invalid,
+    invalid_at,
     slow_body,
     too_large,
     unavailable,
@@ -194,7 +195,7 @@ def replay_response(request: Exchange, stored: Idempotency, body: bytes) -> byte
 
 
 def _key_problem(type_: ViolationType, message: str) -> Problem:
-    return invalid([Violation(_KEY_FIELD, type_, message)])
+    return invalid_at(_KEY_FIELD, type_, message)
 
 
 def _digest(request: Exchange, body: bytes) -> bytes:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.disconnect import run_while_connected
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid_at
 from tollkeeper.api.http.examples import RULE
 from tollkeeper.api.http.file_kinds import NOUN_OF, FileNoun
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
@@ -24,7 +24,6 @@ from tollkeeper.api.http.proofs import ProofView, proof_view
 from tollkeeper.api.http.queries import read_flag
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import RULES
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.spec import ColumnType, EntryType, Lookup, TableSpec
 from tollkeeper.engine.offline.check_text import (
     CheckedCoverage,
@@ -251,14 +250,14 @@ async def check(
     is_to_prove = read_flag("prove", prove)
     if is_to_prove and find_spec("z3") is None:
         message = "this service has no solver: it was installed without the extra `prove`"
-        raise invalid([Violation("prove", "invalid_value", message)])
+        raise invalid_at("prove", "invalid_value", message)
     sent = await read_json(request, CheckBody)
     key, library = request.key, stored_library(request.account)
     content = sent.text.encode("utf-8", "surrogatepass")
     try:
         found = await request.jobs.brief(key.account, CHECK_SECONDS, check_text, content, library)
     except JobExceededError as error:
-        raise invalid([Violation("text", "out_of_range", f"checking it: {error}")]) from None
+        raise invalid_at("text", "out_of_range", f"checking it: {error}") from None
     plans = request.engine.active[key.account].plans()
     answer = await asyncio.to_thread(_answer, found, sent.text, plans)
     active = found.name and found.kind and active_version(request.account, found.kind, found.name)
@@ -289,7 +288,7 @@ async def _prove(request: Request, content: bytes, names: StoredNames, name: str
         )
         found = await run_while_connected(request, proving)
     except JobExceededError as error:
-        raise invalid([Violation("prove", "out_of_range", f"proving it: {error}")]) from None
+        raise invalid_at("prove", "out_of_range", f"proving it: {error}") from None
     return ProofsView([proof_view(each) for each in found.proofs], found.complete)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from litestar.exceptions import HTTPException
 from litestar.types import Send
 
-from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.journal.contract import Damaged, JournalError, Overloaded
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, NotFound, Refused
 from tollkeeper.engine.search.ask import IndexUnavailable
@@ -44,6 +44,11 @@ def error_body(violations: Sequence[Violation]) -> bytes:
 
 def invalid(violations: Sequence[Violation]) -> Problem:
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, violations)
+
+
+def invalid_at(field: str, type_: ViolationType, message: str) -> Problem:
+    """The answer to a request that breaks one rule."""
+    return invalid([Violation(field, type_, message)])
 
 
 def unauthorized() -> Problem:
@@ -152,7 +157,7 @@ def too_many_requests(
 
 def taken(field: str) -> Problem:
     """The id that was sent in `field` is already in use."""
-    return invalid([Violation(field, "taken", "the account has already used this id")])
+    return invalid_at(field, "taken", "the account has already used this id")
 
 
 def not_kept(error: JournalError) -> Problem:

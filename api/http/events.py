@@ -27,6 +27,7 @@ from tollkeeper.api.http.errors import (
     Problem,
     as_problem,
     invalid,
+    invalid_at,
     not_found,
     taken,
     unavailable,
@@ -180,10 +181,9 @@ async def submit_batch(
 ) -> Response[Any]:
     if repeat_key is not None:
         message = "a batch takes no key: the ids of its events do what a key does"
-        raise invalid([Violation("idempotency-key", "invalid_value", message)])
+        raise invalid_at("idempotency-key", "invalid_value", message)
     if not 1 <= len(batch) <= MAX_EVENTS:
-        message = f"a batch has 1 to {MAX_EVENTS} events"
-        raise invalid([Violation("events", "out_of_range", message)])
+        raise invalid_at("events", "out_of_range", f"a batch has 1 to {MAX_EVENTS} events")
     count_reports(request, len(batch) - 1)
     active = request.engine.active[request.key.account]
     results = await accepted_all(request.engine, active, batch, arrived)
@@ -263,7 +263,7 @@ async def read_metric(
     try:
         points = await course(engine.windows, account, loaded, found, key or [], now)
     except KeyMismatch as mismatch:
-        raise invalid([Violation("key", "invalid_value", str(mismatch))]) from None
+        raise invalid_at("key", "invalid_value", str(mismatch)) from None
     return MetricAnswer(
         MetricView(
             name,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 from msgspec import Meta, Struct
 
-from tollkeeper.api.http.errors import invalid, unavailable
+from tollkeeper.api.http.errors import invalid, invalid_at, unavailable
 from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import FLAG, MOMENT, limit, path_parameter, query_parameter
@@ -18,7 +18,6 @@ from tollkeeper.api.http.search import LagMs, TallyView, lag_ms, tally_view
 from tollkeeper.api.http.tags import FIGURES
 from tollkeeper.engine.explain.also_met import AlsoMet, also_met
 from tollkeeper.engine.instants import DAY, HOUR, show_instant
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.jobs.jobs import JobExceededError
 from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.search.commonest import EVERY_BY, By
@@ -463,7 +462,7 @@ def _check_span(since: int, until: int, every: Every | None) -> None:
         raise invalid(violations)
     if every is not None and count_spans(since, until, every) > MOST:
         message = f"this makes more than {MOST} spans: ask for longer ones"
-        raise invalid([Violation("every", "out_of_range", message)])
+        raise invalid_at("every", "out_of_range", message)
 
 
 def _money(money: dict[str, int]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.authentication import check_scope
 from tollkeeper.api.http.bodies import read_json, read_text
 from tollkeeper.api.http.error_answers import refusal
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid, invalid_at
 from tollkeeper.api.http.file_kinds import FILE_KINDS, FileKind
 from tollkeeper.api.http.operation import TEXT, Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import (
@@ -450,7 +450,7 @@ def read_terms(request: Request, untested: bool, until: str | None, reason: str)
     try:
         end = None if until is None else read_until(until.replace(" ", "+"), request.engine.clock())
     except ValueError as error:
-        raise invalid([Violation("until", "invalid_format", str(error))]) from None
+        raise invalid_at("until", "invalid_format", str(error)) from None
     return Terms(untested=untested, until=end, reason=reason)
 
 
@@ -461,7 +461,7 @@ def read_plan(breaking: bool, applies_from: str | None) -> EventVersionPlan:
             breaking, None if applies_from is None else read_instant(applies_from.replace(" ", "+"))
         )
     except ValueError as error:
-        raise invalid([Violation("applies_from", "invalid_format", str(error))]) from None
+        raise invalid_at("applies_from", "invalid_format", str(error)) from None
 
 
 def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileSummary:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.api.http.error_answers import STATUSES
-from tollkeeper.api.http.errors import Problem, invalid
+from tollkeeper.api.http.errors import Problem, invalid, invalid_at
 from tollkeeper.engine.intake.forced import ForcedOutcome, read_forced
 from tollkeeper.engine.intake.violations import Violation
 
@@ -60,7 +60,7 @@ async def force_update_outcome(body: bytes) -> None:
     forced = await force_outcome(metadata)
     if forced.action is not None or forced.score is not None:
         message = "an update is not decided: it can be delayed or refused"
-        raise invalid([Violation("payment.metadata.toll_test", "invalid_value", message)])
+        raise invalid_at("payment.metadata.toll_test", "invalid_value", message)
 
 
 def _error(status: int) -> Problem:
@@ -69,6 +69,6 @@ def _error(status: int) -> Problem:
     if shown is None:
         message = f"the statuses that can be forced are {', '.join(map(str, STATUSES))}"
         field = "payment.metadata.toll_test.status"
-        return invalid([Violation(field, "invalid_value", message)])
+        return invalid_at(field, "invalid_value", message)
     violations = msgspec.convert(shown.example.value["errors"], list[Violation])
     return Problem(status, violations, _HEADERS.get(status, ()))

@@ -8,14 +8,13 @@ from msgspec import Meta, Struct
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import forbidden_owner, invalid
+from tollkeeper.api.http.errors import forbidden_owner, invalid_at
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import LINE, path_parameter
 from tollkeeper.api.http.queries import read_time
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import ACCESS
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.publish.accounts import CreateKey, RevokeKey
 from tollkeeper.engine.registry.accounts import sharing
 from tollkeeper.engine.registry.keys import MAX_KEY_NAME
@@ -119,8 +118,7 @@ async def create_key(request: Request) -> MadeKeyAnswer:
     asking = request.key.id
     end = None if sent.expires_at is None else read_time("key.expires_at", sent.expires_at)
     if end is not None and end <= request.engine.clock():
-        message = "a key ends in the future"
-        raise invalid([Violation("key.expires_at", "out_of_range", message)])
+        raise invalid_at("key.expires_at", "out_of_range", "a key ends in the future")
     mine = asking if asking in request.account.users else request.key.owner
     if sent.owner in request.account.users and sent.owner != mine:
         # Approvals go by a key's owner: with others' keys, one person could approve alone.

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import Problem, as_problem, invalid, not_found
+from tollkeeper.api.http.errors import Problem, as_problem, invalid, invalid_at, not_found
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import (
     Cursor,
@@ -318,7 +318,7 @@ def _label(
     now = request.engine.clock()
     label_time = now if at is None else read_time("at", at)
     if label_time > now:
-        raise invalid([Violation("at", "timestamp_future", "`at` is in the future")])
+        raise invalid_at("at", "timestamp_future", "`at` is in the future")
     return Label(source, label, label_time, request.key.id, reason)
 
 

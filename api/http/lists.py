@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid_at
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import NAME, NextCursor, path_parameter, query_parameter
 from tollkeeper.api.http.parameters import limit as page_limit
@@ -20,7 +20,6 @@ from tollkeeper.api.http.queries import read_limit
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import LISTS
 from tollkeeper.api.http.visibility import find_visible_list, is_list_visible
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import ListEntry
 from tollkeeper.engine.lists.entries import show_entry
 from tollkeeper.engine.lists.spec import ColumnType, EntryType, ListSpec, Lookup, Spec
@@ -261,7 +260,7 @@ async def read_entries(
         try:
             page = await met_page(journal, account, name, spec, value, cursor, most)
         except ValueError as error:
-            raise invalid([Violation("value", "invalid_value", str(error))]) from None
+            raise invalid_at("value", "invalid_value", str(error)) from None
     entries = [entry_view(spec, entry) for entry in page.entries]
     return EntryPage(entries, page.cursor)
 

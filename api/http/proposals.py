@@ -12,7 +12,7 @@ from tollkeeper.api.http.account import AccountChange, without_name
 from tollkeeper.api.http.answers import InstantText
 from tollkeeper.api.http.authentication import check_scope
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid_at
 from tollkeeper.api.http.file_kinds import KIND_OF, NOUN_OF, FileNoun
 from tollkeeper.api.http.files import read_plan, read_terms, require_passing
 from tollkeeper.api.http.lists import EntryChange, EntryView, entry_view, values_of
@@ -23,7 +23,6 @@ from tollkeeper.api.http.queries import read_version_number
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import RULES
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.programs.event_versions import applies_from
 from tollkeeper.engine.publish.proposals import (
@@ -375,7 +374,7 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
     proposed = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
     if sum(each is not None for each in proposed) != 1:
         message = "propose one of `publish`, `unpublish`, `rollout`, `settings` and `entries`"
-        raise invalid([Violation("proposal", "invalid_value", message)])
+        raise invalid_at("proposal", "invalid_value", message)
     account = request.account
     if sent.publish is not None:
         wanted = sent.publish

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from tollkeeper.api.http.errors import invalid, unknown_path
+from tollkeeper.api.http.errors import invalid_at, unknown_path
 from tollkeeper.api.http.request import Exchange
 from tollkeeper.engine.folder_key import NameUse, Spot
-from tollkeeper.engine.intake.violations import Violation, ViolationType
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.search.filters import read_moment
 
@@ -26,7 +25,9 @@ def read_place(request: Exchange, name: str, text: str | None) -> int | None:
         return None
     spot = request.engine.folder_key.spot_of(NameUse.CURSOR, request.key.account, text)
     if spot is None:
-        raise _wrong(name, "invalid_value", "this is not what an earlier answer gave to go on from")
+        raise invalid_at(
+            name, "invalid_value", "this is not what an earlier answer gave to go on from"
+        )
     return spot.sequence
 
 
@@ -47,7 +48,7 @@ def read_limit(text: str | None) -> int:
     message = f"a page holds 1 to {MAX_PAGE} items"
     limit = _whole_number("limit", text, message)
     if not 1 <= limit <= MAX_PAGE:
-        raise _wrong("limit", "out_of_range", message)
+        raise invalid_at("limit", "out_of_range", message)
     return limit
 
 
@@ -61,7 +62,7 @@ def read_moment_at(name: str, text: str | None, now: int) -> int | None:
     try:
         return None if text is None else read_moment(text, now)
     except ValueError as error:
-        raise _wrong(name, "invalid_value", str(error)) from None
+        raise invalid_at(name, "invalid_value", str(error)) from None
 
 
 def read_time(name: str, text: str) -> int:
@@ -69,7 +70,7 @@ def read_time(name: str, text: str) -> int:
     try:
         return read_instant(text)
     except ValueError as error:
-        raise _wrong(name, "invalid_format", str(error)) from None
+        raise invalid_at(name, "invalid_format", str(error)) from None
 
 
 def read_choice(name: str, text: str | None, choices: Sequence[Choice]) -> Choice | None:
@@ -80,13 +81,13 @@ def read_choice(name: str, text: str | None, choices: Sequence[Choice]) -> Choic
         if choice == text:
             return choice
     known = ", ".join(f"`{choice}`" for choice in choices)
-    raise _wrong(name, "invalid_value", f"this is one of {known}")
+    raise invalid_at(name, "invalid_value", f"this is one of {known}")
 
 
 def read_flag(name: str, text: str | None) -> bool:
     """Read `true` or `false`, false by default. Raises `Problem` 422."""
     if text is not None and text not in _FLAGS:
-        raise _wrong(name, "invalid_value", f"`{name}` is `true` or `false`")
+        raise invalid_at(name, "invalid_value", f"`{name}` is `true` or `false`")
     return text is not None and _FLAGS[text]
 
 
@@ -108,9 +109,5 @@ def _is_whole(text: str) -> bool:
 
 def _whole_number(name: str, text: str, message: str) -> int:
     if not _is_whole(text):
-        raise _wrong(name, "invalid_value", message)
+        raise invalid_at(name, "invalid_value", message)
     return int(text)
-
-
-def _wrong(name: str, type_: ViolationType, message: str) -> Exception:
-    return invalid([Violation(name, type_, message)])

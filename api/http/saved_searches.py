@@ -7,13 +7,12 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid_at
 from tollkeeper.api.http.filtering import MEMBERS
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import LINE, path_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import PAYMENTS
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.make_change import change_account, make_change
 from tollkeeper.engine.registry.searches import (
     MAX_SEARCH_NAME,
@@ -108,7 +107,7 @@ async def put_search(request: Request, name: SearchName) -> SearchAnswer:
     read_filter(members, request.engine.clock())
     if personal := sorted(PERSONAL & {each[0] for each in members}):
         message = f"a saved search names nobody: leave out `{personal[0]}`"
-        raise invalid([Violation("search.query", "invalid_value", message)])
+        raise invalid_at("search.query", "invalid_value", message)
     engine, key = request.engine, request.key
     await change_account(engine, key.account, key.id, lambda state: save_search(state, name, query))
     return SearchAnswer(SearchView(name, query))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
-from tollkeeper.api.http.errors import invalid, unavailable
+from tollkeeper.api.http.errors import invalid_at, unavailable
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.parameters import SpanBack
 from tollkeeper.api.http.queries import read_moment_at
@@ -16,7 +16,6 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.runs import RunId, RunView, run_members
 from tollkeeper.api.http.tags import BACKTESTS
 from tollkeeper.engine.instants import DAY, show_instant
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.jobs.runs import JobRun, new_run
 from tollkeeper.engine.offline.suggest.account import SuggestionWish, suggest_for_account
 from tollkeeper.engine.offline.suggest.columns import families
@@ -97,7 +96,7 @@ async def start_suggestion(request: Request) -> SuggestionAnswer:
     unknown = set(sent.without) - families()
     if unknown:
         message = f"conditions read {', '.join(sorted(families()))}"
-        raise invalid([Violation("without", "invalid_value", message)])
+        raise invalid_at("without", "invalid_value", message)
     now = request.engine.clock()
     since = read_moment_at("since", sent.since, now)
     wish = SuggestionWish(

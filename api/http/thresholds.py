@@ -8,14 +8,13 @@ from typing import Annotated
 from msgspec import Struct
 
 from tollkeeper.api.http.answers import ThresholdsView
-from tollkeeper.api.http.errors import invalid
+from tollkeeper.api.http.errors import invalid_at
 from tollkeeper.api.http.filtering import with_filter
 from tollkeeper.api.http.operation import Answer, operation
 from tollkeeper.api.http.parameters import query_parameter
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.search import LagMs, lag_ms
 from tollkeeper.api.http.tags import FIGURES
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import Costs, Thresholds
 from tollkeeper.engine.registry.settings import BASIS_POINTS, HUNDREDTHS, MAX_CHARGEBACK
 from tollkeeper.engine.search.filters import Filter
@@ -188,7 +187,7 @@ def _read_scaled(name: str, text: str | None, scale: int, most: int, usual: int)
     except DecimalException:
         pass
     words = f"a number from 0 to {most // scale} in steps of {Decimal(1) / scale:f}"
-    raise invalid([Violation(name, "invalid_value", f"`{name}` is {words}")])
+    raise invalid_at(name, "invalid_value", f"`{name}` is {words}")
 
 
 def _view(bands: list[ScoreBand], found: ThresholdOutcome) -> ThresholdsOutcome:

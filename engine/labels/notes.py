@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.keep import keep_uncounted
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
@@ -40,7 +39,7 @@ async def add_note(
     lines = text.splitlines()
     if not text.strip() or len(text) > MAX_NOTE or not all(map(str.isprintable, lines)):
         message = f"a note has 1 to {MAX_NOTE} characters, none of them a control"
-        raise Invalid([Violation("note.text", "invalid_format", message)])
+        raise Invalid.at("note.text", "invalid_format", message)
     if not await engine.journal.exists(account, Kind.PAYMENT, payment_id):
         raise NotFound("id", "no payment has this id")
     if len(await notes_of(engine, account, payment_id)) >= MAX_NOTES:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import Pending, keep
 from tollkeeper.engine.labels.label import (
@@ -80,7 +79,7 @@ async def count_label(
         return None
     if len(changes) >= MAX_LABELS:
         message = f"a payment's labels change at most {MAX_LABELS} times"
-        raise Invalid([Violation("label", "too_long", message)])
+        raise Invalid.at("label", "too_long", message)
     after = replace(before, label=add_label(verdicts(labels), label))
     observed = await engine.windows.observe(
         Record(account, id_, created.time, arrived, after, before), ()

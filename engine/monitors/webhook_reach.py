@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 import httpcore
 
 from tollkeeper.engine.intake.addresses import address_number, carried_ipv4, is_private
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.errors import Invalid
 
 Reach: TypeAlias = Literal["public", "any"]
@@ -38,17 +37,15 @@ def check_reach(url: str, reach: Reach) -> None:
         return
     parts = urlsplit(url)
     if parts.scheme != "https":
-        message = "an address starts with `https://`"
-        raise Invalid([Violation("webhook.url", "invalid_format", message)])
+        raise Invalid.at("webhook.url", "invalid_format", "an address starts with `https://`")
     host = (parts.hostname or "").removesuffix(".")
     address = _written_address(host)
     if address is None and not _NAME.fullmatch(host):
         message = "an address names a host, or has its address in the usual form"
-        raise Invalid([Violation("webhook.url", "invalid_format", message)])
+        raise Invalid.at("webhook.url", "invalid_format", message)
     local = host == "localhost" or host.endswith(".localhost")
     if local or (address is not None and not _is_public(address)):
-        message = "an address must not be a private one"
-        raise Invalid([Violation("webhook.url", "private_address", message)])
+        raise Invalid.at("webhook.url", "private_address", "an address must not be a private one")
 
 
 def _written_address(host: str) -> str | None:

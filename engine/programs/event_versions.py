@@ -80,13 +80,13 @@ def applies_from(
     if version.kind != "event":
         if planned != AT_ONCE:
             message = "only a version of an event type is planned"
-            raise Invalid([Violation("applies_from", "invalid_value", message)])
+            raise Invalid.at("applies_from", "invalid_value", message)
         return None
     _check_payment_type(version)
     at = planned.applies_from
     if at is not None and at < now:
         message = f"`applies_from` must not be in the past, it is {show_instant(now)}"
-        raise Invalid([Violation("applies_from", "out_of_range", message)])
+        raise Invalid.at("applies_from", "out_of_range", message)
     before = version_in_force(account.files["event", version.name], now if at is None else at)
     if before is None or before.number == version.number:
         return at
@@ -107,7 +107,7 @@ def _check_payment_type(version: Version) -> None:
     assert isinstance(program, p.EventType)
     if any(each.over is None for each in program.histories):
         message = "`age`, `interval`, `since` and `streak` can't be read in the type `payment`"
-        raise Invalid([Violation("version", "invalid_value", message)])
+        raise Invalid.at("version", "invalid_value", message)
 
 
 def contract_of(version: Version) -> Contract:

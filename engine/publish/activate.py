@@ -93,7 +93,7 @@ async def store(
             raise RejectedFileError(read.text, read.diagnostics)
         if (file.kind, file.name) != (kind, name):
             message = f"this is {file.kind} `{file.name}`, not {kind} `{name}`"
-            raise Invalid([Violation("name", "invalid_value", message)])
+            raise Invalid.at("name", "invalid_value", message)
         async with engine.changing:
             state = engine.state.accounts[account]
             if stored_names(state) != names:
@@ -131,7 +131,7 @@ async def publish(
     """
     now = engine.clock()
     if terms.until is not None and terms.until <= now:
-        raise Invalid([Violation("until", "out_of_range", "this is not in the future")])
+        raise Invalid.at("until", "out_of_range", "this is not in the future")
 
     def change(state: Account) -> Change:
         check_publish_alone(state)

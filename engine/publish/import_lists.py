@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from tollkeeper.engine.instants import now
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal import list_contents, staging
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import ListEntry
@@ -124,11 +123,11 @@ def _entries(
         message = (
             f"only a table by network is filled from a MaxMind DB, and `{target.name}` is none"
         )
-        raise Invalid([Violation("list", "invalid_value", message)])
+        raise Invalid.at("list", "invalid_value", message)
     unknown = [name for name in columns if name not in target.spec.columns]
     if unknown:
         message = f"the table `{target.name}` has no column `{unknown[0]}`"
-        raise Invalid([Violation("column", "invalid_value", message)])
+        raise Invalid.at("column", "invalid_value", message)
     yield from read_maxmind(file, target.spec, columns, author)
 
 

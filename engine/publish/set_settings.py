@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.make_change import change_account
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
@@ -79,13 +78,13 @@ def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
         *outer, name = path.split(".")
         if not (equals and name):
             message = f"`{text}` is not of the form SETTING=VALUE"
-            raise Invalid([Violation("settings", "invalid_format", message)])
+            raise Invalid.at("settings", "invalid_format", message)
         holder = asked
         for step in outer:
             holder = holder.setdefault(step, {})
             if not isinstance(holder, dict):
                 message = f"`{path}` is part of a setting that was given already"
-                raise Invalid([Violation("settings", "invalid_value", message)])
+                raise Invalid.at("settings", "invalid_value", message)
         holder[name] = _value(value)
     return asked
 

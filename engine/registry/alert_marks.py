@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import AlertMarked, AlertState
 from tollkeeper.engine.registry.errors import Invalid
 from tollkeeper.engine.registry.state import Account, AlertMark
@@ -20,7 +19,7 @@ def mark_alert(
     """
     if len(note) > MAX_REASON or not note.isprintable():
         message = f"a note has at most {MAX_REASON} characters, none of them a control"
-        raise Invalid([Violation("alert.note", "invalid_format", message)])
+        raise Invalid.at("alert.note", "invalid_format", message)
     known = mark_of(account, sequence, number)
     if (known.state, known.note) == (state, note):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.intake.violations import Violation, ViolationType
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
@@ -18,6 +18,11 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault of ours
 
 class Invalid(Refused):
     """The request breaks rules; `violations` has all of them."""
+
+    @classmethod
+    def at(cls, field: str, type_: ViolationType, message: str) -> Invalid:
+        """A request that breaks one rule."""
+        return cls([Violation(field, type_, message)])
 
 
 class Forbidden(Refused):

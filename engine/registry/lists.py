@@ -64,7 +64,7 @@ def make_list(account: Account, name: str, spec: Spec) -> ListMade | None:
         return ListMade(name, spec)
     if not _serves(there.spec, spec):
         message = f"`{name}` is {_describe(there.spec)}, not {_describe(spec)}"
-        raise Invalid([Violation("list.type", "invalid_value", message)])
+        raise Invalid.at("list.type", "invalid_value", message)
     return None
 
 
@@ -104,11 +104,10 @@ def read_spec(given: Mapping[str, object]) -> Spec:
     if given.get("by") is None and given.get("columns") is None:
         type_ = given.get("type")
         if type_ is None:
-            raise Invalid([Violation("type", "missing", "a list needs a type, a table `by`")])
+            raise Invalid.at("type", "missing", "a list needs a type, a table `by`")
         if type_ not in get_args(EntryType):
             known = ", ".join(f"`{name}`" for name in get_args(EntryType))
-            message = f"the type of a list is one of {known}"
-            raise Invalid([Violation("type", "invalid_value", message)])
+            raise Invalid.at("type", "invalid_value", f"the type of a list is one of {known}")
         return ListSpec(type_)  # type: ignore[arg-type]
     violations = []
     if given.get("type") is not None:
@@ -157,7 +156,7 @@ def _read_entries(
     if violations:
         raise Invalid(violations)
     if not entries:
-        raise Invalid([Violation("entries", "missing", "there are no entries")])
+        raise Invalid.at("entries", "missing", "there are no entries")
     return tuple(entries.values())
 
 
@@ -165,14 +164,14 @@ def _check_list_count(count: int) -> None:
     """Raises `Invalid` when so many lists and tables are more than an account may have."""
     if count > MAX_LISTS:
         message = f"an account has at most {MAX_LISTS} lists and tables"
-        raise Invalid([Violation("list.name", "out_of_range", message)])
+        raise Invalid.at("list.name", "out_of_range", message)
 
 
 def check_entry_count(count: int) -> None:
     """Raises `Invalid` when so many entries are more than an account's lists and tables may hold."""
     if count > MAX_ENTRIES:
         message = f"the lists and tables of an account hold at most {MAX_ENTRIES:,} entries"
-        raise Invalid([Violation("entries", "out_of_range", message)])
+        raise Invalid.at("entries", "out_of_range", message)
 
 
 def addition(name: str, entries: Sequence[ListEntry]) -> tuple[EntriesChanged, Addition]:
@@ -216,7 +215,7 @@ def _read_values(account: Account, name: str, given: Iterable[object]) -> dict[s
     if violations:
         raise Invalid(violations)
     if not values:
-        raise Invalid([Violation("entries", "missing", "there are no entries")])
+        raise Invalid.at("entries", "missing", "there are no entries")
     return values
 
 
@@ -230,7 +229,7 @@ def want_entries(
     """
     if len(given) > MAX_PROPOSED_ENTRIES:
         message = f"at most {MAX_PROPOSED_ENTRIES} entries are proposed at once"
-        raise Invalid([Violation("entries", "out_of_range", message)])
+        raise Invalid.at("entries", "out_of_range", message)
     entries = (
         _read_entries(account, name, given, "")
         if action == "put"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.errors import Invalid
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -14,4 +13,4 @@ def check_name(field: str, name: str) -> None:
     """Raise `Invalid` at `field` unless `name` is 1 to 64 letters, digits, `_` and `-`."""
     if not _NAME.fullmatch(name):
         message = "a name is 1 to 64 of the characters A-Z, a-z, 0-9, `_` and `-`"
-        raise Invalid([Violation(field, "invalid_format", message)])
+        raise Invalid.at(field, "invalid_format", message)

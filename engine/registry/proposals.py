@@ -11,7 +11,6 @@ from typing import Final
 from msgspec import structs
 
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal
 from tollkeeper.engine.lists.contents import Contents, held_entry
 from tollkeeper.engine.registry.accounts import check_live
@@ -142,8 +141,7 @@ def check_alone(
     if proposal.state == "alone":
         raise Conflict("proposal", "it was published alone already")
     if not now < until <= now + LONGEST_ALONE:
-        message = "what is published alone ends within 24 hours"
-        raise Invalid([Violation("until", "out_of_range", message)])
+        raise Invalid.at("until", "out_of_range", "what is published alone ends within 24 hours")
     return change
 
 
@@ -211,4 +209,4 @@ def _waiting(account: Account, number: int, now: int) -> Proposal:
 def _check_reason(field: str, text: str) -> None:
     if not text.strip() or len(text) > MAX_REASON or not text.isprintable():
         message = f"say why, in at most {MAX_REASON} characters, none of them a control"
-        raise Invalid([Violation(field, "invalid_format", message)])
+        raise Invalid.at(field, "invalid_format", message)

@@ -13,7 +13,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.registry.changes import Activated, Deactivated, ProgramKind, VersionStored
 from tollkeeper.engine.registry.errors import Conflict, Forbidden, Invalid, NotFound
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
@@ -221,11 +220,11 @@ def activate(
     lineage = find_lineage(account, kind, name)
     if len(terms.reason) > MAX_REASON or not terms.reason.isprintable():
         message = f"a reason has at most {MAX_REASON} characters, none of them a control"
-        raise Invalid([Violation("reason", "invalid_format", message)])
+        raise Invalid.at("reason", "invalid_format", message)
     if terms.until is not None:
         if kind not in ("rule", "scorecard"):
             message = f"{NOUNS[kind]} has no end: only what decides is published until a time"
-            raise Invalid([Violation("until", "invalid_value", message)])
+            raise Invalid.at("until", "invalid_value", message)
         if lineage.active == number and lineage.until is None:
             raise Conflict("until", f"version {number} is active already, for good")
     return Activated(

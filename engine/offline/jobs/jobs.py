@@ -17,7 +17,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.offline.jobs.process import LENGTH_BYTES, JobCall, JobWord
 from tollkeeper.engine.offline.jobs.runs import JobRun, RunKind
@@ -93,7 +92,7 @@ class Jobs:
         try:
             return cast("T", await self._take_turn("publishing", account, call))
         except JobExceededError as error:
-            raise Invalid([Violation("body", "out_of_range", str(error))]) from None
+            raise Invalid.at("body", "out_of_range", str(error)) from None
 
     async def _take_turn(self, lane: Lane, account: int, call: JobCall) -> Any:
         of = lane, account

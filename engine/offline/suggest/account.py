@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.offline.suggest.report import SuggestedAction, Suggestion
 from tollkeeper.engine.progress import Progress
@@ -59,7 +58,7 @@ def suggest_for_account(
             lambda share: progress(_REPLAYING * share),
         )
     except NothingToLearnError as error:
-        raise Invalid([Violation("labels", "missing", str(error))]) from None
+        raise Invalid.at("labels", "missing", str(error)) from None
     without = wish.without | (frozenset() if wish.by_score is None else {"score"})
     aims = SearchAims(
         wish.conditions, precision=wish.precision, people=wish.people, without=without

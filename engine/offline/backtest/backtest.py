@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from itertools import count
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.lateness import read_lateness
 from tollkeeper.engine.offline.backtest.candidate import (
     Candidate,
@@ -41,7 +40,7 @@ from tollkeeper.engine.offline.backtest.report import (
     first_change,
     report_of,
 )
-from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
+from tollkeeper.engine.offline.backtest.stored import account_history, account_now
 from tollkeeper.engine.programs.compile.shown import shown_duration, written_value
 from tollkeeper.engine.programs.loaded import load_rule, load_scorecard
 from tollkeeper.engine.progress import JobProgress, Progress
@@ -82,11 +81,8 @@ def backtest_account(
     lateness = read_lateness(source) if late is None else late
     candidate = candidate_of(program, account, lateness)
     since, _ = period
-    reach = candidate.plan.reach
-    with closing(connect_for_reading(source)) as connection:
-        start = None if reach is None else since - reach
-        history = stored_history(connection, account.number, program, start)
-        labels = {**stored_labels(connection, account.number), **labels}
+    with account_history(source, account.number, candidate, since) as (history, known):
+        labels = {**known, **labels}
         found = compare_history(candidate, history, period, labels, progress, show_first)
     notes = [
         *candidate_notes(candidate, found),

@@ -21,6 +21,7 @@ from tollkeeper.engine.offline.backtest.candidate import (
 )
 from tollkeeper.engine.offline.backtest.planned_windows import PlannedWindows
 from tollkeeper.engine.offline.replay import replay
+from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.stored_records import ReadEvent
 from tollkeeper.grammar.program import Value
 
@@ -122,6 +123,19 @@ def try_candidate(
             windows.tell(entry)
 
     return replay(entries(), create, update, occur, tell)
+
+
+def replayed_payments(
+    candidate: Candidate, history: RecordedHistory, since: int, progress: Progress
+) -> Iterator[ReplayedPayment]:
+    """The payments of `try_candidate` alone; `progress` gets the share of the history that is read."""
+    last = max(1, history.total)
+    for done, each in enumerate(try_candidate(candidate, history, since)):
+        if done % 1000 == 0:
+            progress(min(0.99, done / last))
+        if isinstance(each, ReplayedPayment):
+            yield each
+    progress(1.0)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ from tollkeeper.engine.labels.label import (
 )
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values
 from tollkeeper.engine.lists.spec import ListSpec, Spec
-from tollkeeper.engine.offline.backtest.candidate import Situation
+from tollkeeper.engine.offline.backtest.candidate import Candidate, Situation
 from tollkeeper.engine.offline.backtest.replay import HistoryBatches, RecordedHistory
 from tollkeeper.engine.registry.accounts import find_account
 from tollkeeper.engine.registry.changes import (
@@ -44,17 +45,31 @@ OF_PAYMENTS = frozenset({Kind.PAYMENT, Kind.UPDATE})
 def account_now(source: JournalSource, name: str) -> Account:
     """The account's present configuration. Raises `NotFound`, JournalError."""
     require_current(source)
-    connection = connect_for_reading(source)
-    try:
+    with closing(connect_for_reading(source)) as connection:
         return find_account(
             fold_changes(Configuration(), recorded_changes(reads.changes(connection, 0))), name
         )
-    finally:
-        connection.close()
 
 
 EntriesBetween: TypeAlias = Callable[[int, int], Iterable[list[Entry]]]
 """Gives batches of the entries with sequence numbers after the first, up to the second."""
+
+
+@contextmanager
+def account_history(
+    source: JournalSource, account: int, candidate: Candidate, since: int
+) -> Iterator[tuple[RecordedHistory, Mapping[str, str]]]:
+    """What is needed to try a candidate on payments that arrived at `since` (µs) or later: the
+    history from what its windows reach back to, and the payments' present labels by id. The history
+    can be read while the context lasts. Raises JournalError.
+    """
+    reach = candidate.plan.reach
+    start = None if reach is None else since - reach
+    with closing(connect_for_reading(source)) as connection:
+        yield (
+            stored_history(connection, account, candidate.program, start),
+            stored_labels(connection, account),
+        )
 
 
 def stored_history(

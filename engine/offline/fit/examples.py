@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.lateness import read_lateness
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.backtest import candidate_of
-from tollkeeper.engine.offline.backtest.replay import ReplayedPayment, try_candidate
-from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
+from tollkeeper.engine.offline.backtest.replay import replayed_payments
+from tollkeeper.engine.offline.backtest.stored import account_history, account_now
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.fit.weighed import Measures, curve_inputs, measure
@@ -79,19 +78,12 @@ def examples_of_account(
     candidate = replace(
         candidate_of(scorecard, account, read_lateness(source)), decide=_decide_nothing
     )
-    reach = candidate.plan.reach
-    start = None if reach is None else since - reach
     measured = measure(scorecard, full_vocabulary())
-    replayed: list[tuple[ReplayedPayment, Measures]] = []
-    with closing(connect_for_reading(source)) as connection:
-        history = stored_history(connection, account.number, scorecard, start)
-        labels = stored_labels(connection, account.number)
-        for done, each in enumerate(try_candidate(candidate, history, since)):
-            if done % 1000 == 0:
-                progress(min(0.99, done / max(1, history.total)))
-            if isinstance(each, ReplayedPayment):
-                replayed.append((each, measured(each.facts, each.values, each.environment)))
-    progress(1.0)
+    with account_history(source, account.number, candidate, since) as (history, labels):
+        replayed = [
+            (each, measured(each.facts, each.values, each.environment))
+            for each in replayed_payments(candidate, history, since, progress)
+        ]
     known, set_aside = known_outcomes(replayed, lambda payment: labels.get(payment.id), mature)
     rows = [(each.payment.facts, each.read, each.fraud) for each in known]
     return _examples(scorecard, rows, set_aside)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -15,17 +14,16 @@ import msgspec
 import numpy as np
 
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
-from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
+from tollkeeper.engine.journal.source import JournalSource
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.backtest.candidate import Candidate, rule_candidate
 from tollkeeper.engine.offline.backtest.files import file_history
 from tollkeeper.engine.offline.backtest.replay import (
-    RecordedHistory,
     ReplayedPayment,
-    try_candidate,
+    replayed_payments,
 )
 from tollkeeper.engine.offline.backtest.rows import FORMATS
-from tollkeeper.engine.offline.backtest.stored import account_now, stored_history, stored_labels
+from tollkeeper.engine.offline.backtest.stored import account_history, account_now
 from tollkeeper.engine.offline.outcomes import (
     Labelling,
     Verdicts,
@@ -121,14 +119,9 @@ def read_account(
     """
     account = account_now(source, name)
     candidate = table_candidate(late)
-    reach = candidate.plan.reach
-    with closing(connect_for_reading(source)) as connection:
-        history = stored_history(
-            connection, account.number, candidate.program, None if reach is None else since - reach
-        )
-        label_of = labelling(stored_labels(connection, account.number))
-        replayed = _replay(candidate, history, since, progress)
-        return table_of(replayed, label_of, mature, candidate)
+    with account_history(source, account.number, candidate, since) as (history, labels):
+        replayed = replayed_payments(candidate, history, since, progress)
+        return table_of(replayed, labelling(labels), mature, candidate)
 
 
 def read_files(
@@ -145,7 +138,7 @@ def read_files(
     candidate = table_candidate(late)
     history = file_history(paths, candidate.program, {})
     label_of = labelling(dict(_labels_in(paths)))
-    return table_of(_replay(candidate, history, 0, progress), label_of, mature, candidate)
+    return table_of(replayed_payments(candidate, history, 0, progress), label_of, mature, candidate)
 
 
 def table_candidate(late: int) -> Candidate:
@@ -225,18 +218,6 @@ def _row(facts: Any, values: Sequence[Any]) -> _Row:
 
 def _without_facts(payment: ReplayedPayment) -> ReplayedPayment:
     return msgspec.structs.replace(payment, facts=None, values=())
-
-
-def _replay(
-    candidate: Candidate, history: RecordedHistory, since: int, progress: Progress
-) -> Iterator[ReplayedPayment]:
-    last = max(1, history.total)
-    for done, each in enumerate(try_candidate(candidate, history, since)):
-        if done % 1000 == 0:
-            progress(min(0.99, done / last))
-        if isinstance(each, ReplayedPayment):
-            yield each
-    progress(1.0)
 
 
 def _every_payment(_facts: Any, _was: Any, _situation: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html import escape
 
 from markdown_it import MarkdownIt
@@ -19,18 +20,32 @@ class Html(str):
 
 def element(tag: str, *children: str, **attributes: str | None) -> Html:
     """An element; an attribute that is a word of Python's ends in `_`, one that is None is left out."""
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
+    written = ""
+    for name, value in attributes.items():
+        if value is not None:
+            written += f' {_attribute(name)}="{_escaped(value)}"'
     if tag in _VOID:
         return Html(f"<{tag}{written}>")
     return Html(f"<{tag}{written}>{join_html(*children)}</{tag}>")
 
 
 def join_html(*children: str) -> Html:
-    return Html("".join(child if isinstance(child, Html) else escape(child) for child in children))
+    return Html(
+        "".join([child if isinstance(child, Html) else _escaped(child) for child in children])
+    )
+
+
+@cache
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def _escaped(text: str) -> str:
+    # A page has thousands of texts, and hardly any has one of these characters: `escape` alone takes
+    # twice as long.
+    if "&" in text or "<" in text or ">" in text or '"' in text or "'" in text:
+        return escape(text)
+    return text
 
 
 def markdown(text: str) -> Html:

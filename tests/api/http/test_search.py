@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from tollkeeper.api.console.client import PublicClient
+from tollkeeper.api.http.app import create_app
 from tollkeeper.api.http.limits import MOST_STREAMS
 from tollkeeper.engine.folder_key import NameUse, Spot
 from tollkeeper.tests.api.http.service import Service, errors, payment
@@ -284,6 +287,15 @@ async def test_an_account_follows_so_many_streams_at_once_and_one_more_when_one_
     assert answers[-1].headers["retry-after"]
     assert f"{MOST_STREAMS} streams at once" in answers[-1].text
     assert (await shop.client.get(path)).status_code == 200
+
+
+async def test_payments_that_came_together_are_streamed_in_one_piece(shop: Service) -> None:
+    app = create_app(shop.engine, jobs=shop.jobs)
+    key = shop.client.headers["authorization"].removeprefix("Bearer ")
+    stream = PublicClient(app, key, None).follow("/v1/decisions/stream", {}, place(shop, 0))
+    async with aclosing(stream) as pieces:
+        assert (await anext(pieces)).startswith(b"retry: ")
+        assert (await anext(pieces)).count(b"event: payment") == 5
 
 
 async def test_a_stream_says_what_it_skipped(shop: Service) -> None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle, pairwise
@@ -437,14 +438,16 @@ def people(server: Server, newest: str) -> Iterator[Feed]:
     signed in before. Yields what the feed showed.
     """
     feed, done, are_in = Feed(), threading.Event(), threading.Barrier(3, timeout=SIGN_IN_S)
+    connection: socket.socket
 
     def follow() -> None:
+        nonlocal connection
         with signed_in(server) as browser, browser.stream("GET", "/payments/live") as stream:
+            connection = stream.extensions["network_stream"].get_extra_info("socket")
             are_in.wait()
-            for line in stream.iter_lines():
-                feed.take(line)
-                if done.is_set():
-                    return
+            with suppress(httpx.RemoteProtocolError):
+                for line in stream.iter_lines():
+                    feed.take(line)
 
     def look() -> None:
         with signed_in(server) as browser:
@@ -464,6 +467,8 @@ def people(server: Server, newest: str) -> Iterator[Feed]:
         yield feed
     finally:
         done.set()
+        # Without payments no line comes: the next turn would begin with somebody who still follows.
+        connection.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join(EACH_S)
 

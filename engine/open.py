@@ -34,9 +34,8 @@ from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.registry.past_states import PastStates, recorded_changes
+from tollkeeper.engine.registry.past_states import PastStates, configuration_at
 from tollkeeper.engine.registry.sessions import Sessions
-from tollkeeper.engine.registry.state import Configuration, fold_changes
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
 from tollkeeper.engine.shipped import take_up_shipped
@@ -110,8 +109,7 @@ async def open_on(
         _open_own_seen_times(folder, journal) as seen_times,
     ):
         with named_damage():
-            changes = [each for each in await journal.changes() if each.sequence <= last]
-            state = fold_changes(Configuration(), recorded_changes(changes))
+            state = await journal.query(partial(configuration_at, sequence=last))
         engine = Engine(
             source=source,
             folder=folder,

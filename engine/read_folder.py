@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.source import JournalSource, open_journal_for_reading
-from tollkeeper.engine.registry.past_states import recorded_changes
-from tollkeeper.engine.registry.state import Configuration, fold_changes
+from tollkeeper.engine.registry.past_states import configuration_at
+from tollkeeper.engine.registry.state import Configuration
 
 T = TypeVar("T")
 
@@ -28,9 +28,7 @@ class Picture:
 async def open_picture(source: JournalSource) -> AsyncIterator[Picture]:
     """Open the journal without a lock and without writing. Raises `JournalError`."""
     async with open_journal_for_reading(source) as journal:
-        yield Picture(
-            journal, fold_changes(Configuration(), recorded_changes(await journal.changes()))
-        )
+        yield Picture(journal, await journal.query(configuration_at))
 
 
 def read_folder(source: JournalSource, ask: Callable[[Picture], Awaitable[T]]) -> T:

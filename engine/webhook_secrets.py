@@ -7,10 +7,13 @@ out of the entries that held it. Unencrypted secrets of earlier releases are enc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
 from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.registry.changes import (
     RecordedChange,
@@ -19,8 +22,8 @@ from tollkeeper.engine.registry.changes import (
     decode_change,
     encode_change,
 )
-from tollkeeper.engine.registry.past_states import recorded_changes
-from tollkeeper.engine.registry.state import Account, Configuration, fold_changes
+from tollkeeper.engine.registry.past_states import configuration_at, recorded_changes
+from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.webhooks import secret_owner, secrets_in_force
 from tollkeeper.engine.runtime import Engine
 
@@ -38,19 +41,20 @@ async def settle_secrets(engine: Engine, account: int) -> None:
 
 async def settle_stored_secrets(engine: Engine) -> None:
     """Settle the secrets of every account that needs it, and put the sealed ones into the state."""
-    now = engine.clock()
-    changes = recorded_changes(await engine.journal.changes())
-    unsettled = {
-        each.account
-        for each in _holding_secrets(changes)
-        if (known := engine.state.accounts.get(each.account)) is not None
-        and _keep_secrets(known, each, engine.folder_key, now) != each.change
-    }
+    unsettled = await engine.journal.query(partial(_find_unsettled, engine, engine.clock()))
     for account in unsettled:
         await settle_secrets(engine, account)
     if unsettled:
-        changes = recorded_changes(await engine.journal.changes())
-        engine.state = fold_changes(Configuration(), changes)
+        engine.state = await engine.journal.query(configuration_at)
+
+
+def _find_unsettled(engine: Engine, now: int, connection: SqlConnection) -> set[int]:
+    return {
+        each.account
+        for each in _holding_secrets(recorded_changes(reads.changes(connection, 0)))
+        if (known := engine.state.accounts.get(each.account)) is not None
+        and _keep_secrets(known, each, engine.folder_key, now) != each.change
+    }
 
 
 def has_outlived_secret(account: Account, now: int) -> bool:

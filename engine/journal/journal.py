@@ -197,10 +197,6 @@ class Journal(ABC):
             if not watch.is_touched and self._in_flight.first_use(account, key) is None:
                 return found
 
-    async def changes(self, after: int = 0) -> list[Entry]:
-        """Every account's configuration changes after a sequence number, oldest first."""
-        return await self.query(lambda connection: reads.changes(connection, after))
-
     async def requests(self) -> list[CommandRequest]:
         """The requests of commands to the service, oldest first."""
         return await self.query(requests.open_requests)

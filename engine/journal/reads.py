@@ -179,14 +179,15 @@ def _back(
             return
 
 
-def changes(connection: SqlConnection, after: int) -> list[Entry]:
+def changes(connection: SqlConnection, after: int) -> Iterator[Entry]:
     """Every account's configuration changes after a sequence number, oldest first."""
-    rows = connection.execute(
+    query = (
         f"SELECT {COLUMNS} FROM journal INDEXED BY changes"
-        f" WHERE kind = {Kind.CHANGE:d} AND place > ? ORDER BY place",
-        (after,),
+        f" WHERE kind = {Kind.CHANGE:d} AND place > ? ORDER BY place LIMIT {BATCH}"
     )
-    return list(map(Entry._make, rows))
+    while rows := connection.execute(query, (after,)).fetchall():
+        yield from map(Entry._make, rows)
+        after = rows[-1][0]
 
 
 def last_sequence(connection: SqlConnection) -> int:

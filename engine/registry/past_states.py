@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from heapq import merge
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.damage import UNREADABLE, Damage
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
@@ -58,6 +60,17 @@ class PastStates:
     def _entries(self, account: int, after: int = 0, up_to: int | None = None) -> Iterator[Entry]:
         batches = self._journal.replay(account, after=after, up_to=up_to, kinds=(Kind.CHANGE,))
         return chain.from_iterable(batches)
+
+
+def configuration_at(connection: SqlConnection, sequence: int | None = None) -> Configuration:
+    """The configuration of all accounts as of a sequence number, or now, folded from the beginning.
+
+    Raises `Damaged` as `recorded_changes`.
+    """
+    entries = reads.changes(connection, 0)
+    if sequence is not None:
+        entries = takewhile(lambda entry: entry.sequence <= sequence, entries)
+    return fold_changes(Configuration(), recorded_changes(entries))
 
 
 def owners_of(account: int, changes: Iterable[RecordedChange]) -> frozenset[int]:

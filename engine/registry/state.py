@@ -5,7 +5,7 @@ to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Literal, TypeAlias
@@ -285,7 +285,28 @@ def fold_change(state: Configuration, recorded: c.RecordedChange) -> Configurati
 
 def fold_changes(state: Configuration, recorded: Iterable[c.RecordedChange]) -> Configuration:
     """The state after all of them, given in the journal's order."""
-    return reduce(fold_change, recorded, state)
+    return reduce(fold_change, _leave_out_overtaken(recorded), state)
+
+
+def _leave_out_overtaken(
+    recorded: Iterable[c.RecordedChange],
+) -> Iterator[c.RecordedChange]:
+    """The changes without those of a list's entries that are followed by another one of the same list
+    before anything else changes: a state has only the last one's number, and a service whose lists
+    are kept by a program has hardly any other changes.
+    """
+    last: dict[tuple[int, str], c.RecordedChange] = {}
+    for each in recorded:
+        change = each.change
+        if isinstance(change, c.EntriesChanged) and change.proposal is None:
+            of = each.account, change.list
+            last.pop(of, None)  # so that they stay in order
+            last[of] = each
+        else:
+            yield from last.values()
+            last.clear()
+            yield each
+    yield from last.values()
 
 
 def _without_account(state: Configuration, recorded: c.RecordedChange) -> Configuration:

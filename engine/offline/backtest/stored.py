@@ -33,7 +33,11 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.environments import account_environment
 from tollkeeper.engine.registry.lists import table_spec
-from tollkeeper.engine.registry.past_states import owners_of, recorded_changes
+from tollkeeper.engine.registry.past_states import (
+    configuration_at,
+    owners_of,
+    recorded_changes,
+)
 from tollkeeper.engine.registry.state import Account, Configuration, fold_change, fold_changes
 from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.grammar.program import LabelFact, Rule, Scorecard
@@ -46,9 +50,7 @@ def account_now(source: JournalSource, name: str) -> Account:
     """The account's present configuration. Raises `NotFound`, JournalError."""
     require_current(source)
     with closing(connect_for_reading(source)) as connection:
-        return find_account(
-            fold_changes(Configuration(), recorded_changes(reads.changes(connection, 0))), name
-        )
+        return find_account(configuration_at(connection), name)
 
 
 EntriesBetween: TypeAlias = Callable[[int, int], Iterable[list[Entry]]]

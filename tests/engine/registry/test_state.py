@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import reduce
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +62,25 @@ def test_folding_on_from_any_place_gives_the_same_state(history, cut):
     whole = fold_changes(Configuration(), entries)
     assert fold_changes(fold_changes(Configuration(), entries[:cut]), entries[cut:]) == whole
     assert whole.sequence == entries[-1].sequence
+
+
+_of_lists = st.builds(
+    changes.EntriesChanged,
+    st.sampled_from(("trusted", "blocked")),
+    st.just("put"),
+    st.just(1),
+    st.just(()),
+    st.sampled_from((None, None, 1)),
+) | st.builds(changes.ListReplaced, st.just("trusted"), st.integers(1, 9), st.just(1))
+
+
+@settings(deadline=None)
+@given(st.lists(_of_lists | _later, max_size=20))
+def test_folding_all_at_once_gives_the_state_of_folding_one_after_the_other(history):
+    wanted = changes.Proposed(1, changes.EntriesWanted("blocked", "put", 0, ()), "", "")
+    begin = [*_begin, changes.ListMade("blocked", ListSpec("string")), wanted]
+    entries = recorded([*begin, *history])
+    assert fold_changes(Configuration(), entries) == reduce(fold_change, entries, Configuration())
 
 
 @settings(deadline=None)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.journal import reads
 from tollkeeper.engine.privacy import retention
 from tollkeeper.engine.registry.changes import WebhookSet
 from tollkeeper.engine.registry.past_states import recorded_changes
@@ -22,8 +23,9 @@ FIRST, SECOND = "a" * 32, "b" * 32
 
 async def kept_secrets(service: Service) -> list[int]:
     """How many secrets each change of the webhook holds, oldest first."""
-    changes = recorded_changes(await service.engine.journal.changes())
-    return [len(each.change.secrets) for each in changes if isinstance(each.change, WebhookSet)]
+    entries = await service.engine.journal.query(lambda c: list(reads.changes(c, 0)))
+    changes = (each.change for each in recorded_changes(entries))
+    return [len(change.secrets) for change in changes if isinstance(change, WebhookSet)]
 
 
 async def one_round(service: Service) -> None:

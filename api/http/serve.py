@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -66,8 +67,20 @@ def serve(settings: Settings, progress: Progress) -> None:
     `progress` is given the share of the windows that are filled. Raises `StartError` if it can't
     listen on an address, `JournalError` for a folder that can't be used or is damaged.
     """
+    allow_open_files()
     with logging_to(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, progress))
+
+
+def allow_open_files() -> None:
+    """Let the process open as many files as the system ever lets it.
+
+    A shell lets it open 1,024, which is fewer than `connections`: idle clients alone would take all,
+    and those that ask for health, or reads that open the journal, would find none.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # where the most is no number
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(settings: Settings, progress: Progress) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from tollkeeper.engine.programs.compile.shown import shown_duration
+from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.grammar import program as p
@@ -47,8 +47,7 @@ class Side(Struct, frozen=True):
     texts: Mapping[str | None, str]
 
     def written(self, node: p.Node, source: str | None = None) -> str:
-        text = self.texts.get(source, "")[node.span.start : node.span.end]
-        return " ".join(text.split())
+        return one_line(self.texts.get(source, "")[node.span.start : node.span.end])
 
 
 def diff(old: Version, new: Version) -> tuple[Difference, ...]:

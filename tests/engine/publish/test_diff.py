@@ -99,6 +99,16 @@ def test_numbers_that_differ_in_their_last_digit_are_told_apart() -> None:
     ]
 
 
+def test_parts_are_told_with_every_space_of_their_texts_and_without_comments() -> None:
+    old = 'rule a\n  condition b when user.id == "a  b" then deny\n'
+    assert told(old, old.replace("a  b", "a b")) == [
+        'changed condition `b` threshold: "a  b" → "a b"'
+    ]
+    assert told(old, old.replace("user.id", "left(user.id,  # enough\n  4)")) == [
+        "changed condition `b` when: user.id → left(user.id, 4)"
+    ]
+
+
 def test_a_new_let_in_front_changes_nothing_but_itself() -> None:
     new = OLD.replace("  let uses", "  let cheap = amount < 5\n  let uses")
     new = new.replace("amount < 10.00", "amount < 10.00")

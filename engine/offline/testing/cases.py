@@ -140,7 +140,7 @@ def _lines(case: Case, decided: Sequence[CaseDecision]) -> Iterator[str]:
             case UpdateLine():
                 yield f"{place}  update {item.id} to {item.update.status}"
             case LabelLine():
-                yield f"{place}  label {item.label.label} of {item.id}"
+                yield f"{place}  label {item.label.label or 'none'} of {item.id}"
             case EventLine():
                 yield f"{place}  event {item.type} {item.id}"
             case ListLine():

@@ -110,3 +110,10 @@ def test_a_case_needs_files_without_errors(write: Write) -> None:
     path = write("cases/one.jsonl", [{"payment": payment("p")}])
     with pytest.raises(BrokenFileError, match="did you mean `amount`"):
         text_of(path)
+
+
+def test_a_label_that_is_taken_back_is_told_as_rules_write_it(write: Write) -> None:
+    write("cards.rule", "rule cards condition c when amount > 1 then deny")
+    told = {"label": {"payment": "p", "label": None}}
+    path = write("cases/noon.jsonl", [{"payment": payment("p", "11:00:00")}, told])
+    assert text_of(path).endswith("line 2  label none of p\n")

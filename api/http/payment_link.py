@@ -96,15 +96,18 @@ class PaymentLink(asyncio.Protocol):
             self._transport.write(b"".join(self._gathered))
         self._gathered = []
 
-    def _open(self) -> None:
+    def _open(self) -> bool:
+        """Read the answer to the upgrade; return whether frames follow it."""
         head, blank, rest = self._rest.partition(b"\r\n\r\n")
         if not blank:
-            return
+            return False
         self._rest = rest
         if head.startswith(_NO_ROOM):
             self.opening.set_exception(Broken("the other node takes no connection for now"))
-        else:
-            self.opening.set_result(head + blank == ACCEPTED)
+            return False
+        is_accepted = head + blank == ACCEPTED
+        self.opening.set_result(is_accepted)
+        return is_accepted
 
     def _settle(self, number: int, status: int, rest: bytes) -> None:
         answered = self._waiting.pop(number, None)
@@ -128,8 +131,7 @@ class PaymentLink(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._rest = self._rest + data if self._rest else data
-        if not self.opening.done():
-            self._open()
+        if not self.opening.done() and not self._open():
             return
         try:
             frames, self._rest = take_answered(self._rest)

@@ -210,6 +210,12 @@ async def test_a_connection_that_ended_is_followed_by_another() -> None:
     assert len(node.shards) == 2
 
 
+async def test_an_owner_that_takes_a_connection_and_leaves_at_once_has_done_nothing() -> None:
+    async with owner(lambda _frames: None) as (node, send):
+        node.openings = [ACCEPTED + LEAVING]
+        assert await send(asked()) is Forwarded.NOT_DONE
+
+
 async def test_nothing_waits_for_an_answer_on_a_connection_that_has_ended() -> None:
     async with owner(created) as (node, send):
         assert await send(asked()) is Forwarded.ANSWERED

@@ -153,6 +153,7 @@ def _console() -> ASGIApp:
             report.report_file,
             changes.changes,
             changes.export_changes,
+            changes.export_entries,
             changes.decide,
             settings.settings,
             settings.change_settings,

@@ -10,10 +10,11 @@ from litestar import Request, get, post
 from litestar.params import FromPath
 from litestar.response import Response, Stream
 
-from tollkeeper.api.console.answers import csv_file, go_to, html
+from tollkeeper.api.console.answers import csv_file, go_to, html, one_page
 from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.form import read_form
 from tollkeeper.api.console.page import page
+from tollkeeper.api.console.pages.lists import ENTRY_TITLES, entry_row
 from tollkeeper.api.console.pages.rules import difference
 from tollkeeper.api.console.parts import (
     Row,
@@ -164,6 +165,18 @@ async def export_changes(request: Request[Any, Any, Any]) -> Stream:
     return await csv_file("changes", ("at", "by", "action", "subject", "detail"), rows)
 
 
+@get("/console/changes/{number_:str}/entries.csv")
+async def export_entries(request: Request[Any, Any, Any], number_: FromPath[str]) -> Stream:
+    """Export the entries of a list that a proposal adds or removes; none of another proposal."""
+    here = await visit(request)
+    found = await here.client.get(f"/v1/proposals/{segment(number_)}")
+    wanted = found["proposal"]["entries"]
+    entries = () if wanted is None else wanted["entries"]
+    columns = sorted({name for each in entries for name in each.get("columns") or ()})
+    rows = one_page([entry_row(columns, each) for each in entries])
+    return await csv_file("entries", ("value", *columns, *ENTRY_TITLES), rows)
+
+
 def _export_row(change: JsonObject) -> tuple[str, ...]:
     detail = json.dumps(change["detail"], default=str)
     return change["at"], change["by"], change["action"], change["subject"], detail
@@ -225,7 +238,7 @@ def _what(here: Visit, proposal: JsonObject) -> Html:
         said = json.dumps(proposal["settings"], default=str)
         return join_html(here.words("changes.settings"), " ", element("code", said))
     if proposal["entries"] is not None:
-        return _entries(here, proposal["name"], proposal["entries"])
+        return _entries(here, proposal)
     named = here.words(
         f"changes.{proposal['action']}", name=proposal["name"], version=proposal["version"]
     )
@@ -236,8 +249,11 @@ def _what(here: Visit, proposal: JsonObject) -> Html:
     return element("a", named, href=f"/console/rules/{segment(proposal['name'])}")
 
 
-def _entries(here: Visit, name: str, wanted: JsonObject) -> Html:
-    """Show the entries that a proposal adds to a list, or removes."""
+def _entries(here: Visit, proposal: JsonObject) -> Html:
+    """Show the first entries that a proposal adds to a list, or removes, and lead to a file of
+    all.
+    """
+    name, wanted = proposal["name"], proposal["entries"]
     said = here.words(f"changes.entries_{wanted['action']}", name=name, count=wanted["count"])
     values = []
     for each in wanted["entries"][:_VALUES]:
@@ -248,8 +264,13 @@ def _entries(here: Visit, name: str, wanted: JsonObject) -> Html:
         # A table's columns decide as much as its value does.
         columns = "".join(f" {key} {held}" for key, held in (each.get("columns") or {}).items())
         values.append(element("span", " · ", element("code", each["value"]), columns, until))
-    rest = " …" if wanted["count"] > len(values) else ""
-    return join_html(element("a", said, href=f"/console/lists/{segment(name)}"), *values, rest)
+    address = f"{CHANGES}/{proposal['number']}/entries.csv"
+    rest = join_html(" … ", element("a", here.words("payments.csv"), href=address))
+    return join_html(
+        element("a", said, href=f"/console/lists/{segment(name)}"),
+        *values,
+        rest if wanted["count"] > len(values) else "",
+    )
 
 
 async def _meaning(here: Visit, proposal: JsonObject) -> Html:

@@ -40,7 +40,7 @@ from tollkeeper.api.console.rule_lists import kind_of_list, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
-_TITLES = ("expires_at", "note")
+ENTRY_TITLES = ("expires_at", "note")
 _AT_ONCE = 40
 """The most values in one search, which takes 50 members."""
 _WEIGHED = 400
@@ -191,16 +191,17 @@ async def export_list(request: Request[Any, Any, Any], name: FromPath[str]) -> S
     path = f"/v1/lists/{segment(name)}"
     columns = list((await here.client.get(path))["list"].get("columns") or ())
     rows = (
-        [_export_row(columns, each) for each in found["entries"]]
+        [entry_row(columns, each) for each in found["entries"]]
         async for found in here.client.read_pages(f"{path}/entries", {"limit": "500"})
     )
-    return await csv_file(name, ("value", *columns, *_TITLES), rows)
+    return await csv_file(name, ("value", *columns, *ENTRY_TITLES), rows)
 
 
-def _export_row(columns: Sequence[str], entry: JsonObject) -> tuple[str, ...]:
+def entry_row(columns: Sequence[str], entry: JsonObject) -> tuple[str, ...]:
+    """Return an entry as a line of a file: its value, its `columns` and `ENTRY_TITLES`."""
     held = entry.get("columns") or {}
     values = [held.get(column) or "" for column in columns]
-    return entry["value"], *values, *(entry.get(title) or "" for title in _TITLES)
+    return entry["value"], *values, *(entry.get(title) or "" for title in ENTRY_TITLES)
 
 
 @post("/console/lists/{name:str}/entries")
@@ -301,8 +302,8 @@ def _entries_of(text: str) -> list[JsonObject]:
     """Return the entries of a file that a preview accepted."""
     entries = []
     for line in csv.DictReader(StringIO(text)):
-        entry: JsonObject = {key: line[key] for key in ("value", *_TITLES) if line.get(key)}
-        columns = {key: cell for key, cell in line.items() if key not in ("value", *_TITLES)}
+        entry: JsonObject = {key: line[key] for key in ("value", *ENTRY_TITLES) if line.get(key)}
+        columns = {key: cell for key, cell in line.items() if key not in ("value", *ENTRY_TITLES)}
         entries.append({**entry, "columns": columns} if columns else entry)
     return entries
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -14,7 +13,7 @@ from typing import Any
 from litestar import Request, get
 from litestar.response import Response, Stream
 
-from tollkeeper.api.console.answers import csv_file, html
+from tollkeeper.api.console.answers import csv_file, html, one_page
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.came_back import CAME_BACK, performances
@@ -116,11 +115,8 @@ async def report_file(request: Request[Any, Any, Any]) -> Stream:
     months = await _months(here)
     currencies = sorted({currency for each in months for currency in each["money"]})
     amounts = [f"{name}_{each}" for each in currencies for name in ("money", "fraud_money")]
-
-    async def rows() -> AsyncIterator[list[list[str]]]:
-        yield [_file_row(here, each, currencies) for each in months]
-
-    return await csv_file("report", ("month", "final", *FILED_COUNTS, *amounts), rows())
+    rows = one_page([_file_row(here, each, currencies) for each in months])
+    return await csv_file("report", ("month", "final", *FILED_COUNTS, *amounts), rows)
 
 
 def _file_row(here: Visit, month: JsonObject, currencies: list[str]) -> list[str]:

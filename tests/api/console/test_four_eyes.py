@@ -156,6 +156,28 @@ async def test_thresholds_saved_on_the_settings_page_become_a_proposal(own_shop:
     assert lifted.headers["location"] == "/console/changes?proposed=3"
 
 
+async def test_all_entries_that_wait_for_another_are_in_a_file(own_shop: Shop) -> None:
+    api = own_shop.service.client
+    await api.put("/v1/lists/many", json={"type": "string"})
+    await api.put("/v1/account", json={"account": {"approvals": {"lists": True}}})
+    values = [f"d-{number}" for number in range(25)]
+    sent = {"values": "\n".join(values), "note": "card testing"}
+    answer = await own_shop.browser.post("/console/lists/many/entries", data=sent)
+    shown = (await own_shop.browser.get(answer.headers["location"])).text
+    assert "many: put 25 entries in" in shown
+    file = re.search(r'href="(/console/changes/1/entries.csv)"', shown)
+    assert file is not None
+    title, *lines = (await own_shop.browser.get(file[1])).text.splitlines()
+    assert title == "value,expires_at,note"
+    assert lines == [f"{value},,card testing" for value in values]
+    few = {"values": "d-1", "note": "card testing"}
+    await own_shop.browser.post("/console/lists/many/entries", data=few)
+    assert (
+        "/console/changes/2/entries.csv"
+        not in (await own_shop.browser.get("/console/changes")).text
+    )
+
+
 async def test_entries_of_a_list_wait_for_another_where_the_account_asks_for_it(
     own_shop: Shop,
 ) -> None:

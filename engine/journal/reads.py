@@ -58,6 +58,7 @@ FIRST_ARRIVAL = (
     "SELECT arrived FROM journal INDEXED BY by_account"
     f" WHERE account = ? AND kind = {Kind.PAYMENT:d} ORDER BY place LIMIT 1"
 )
+LAST_ARRIVAL = FIRST_ARRIVAL.replace("ORDER BY place", "ORDER BY place DESC")
 IDEMPOTENT = (
     "SELECT key, digest, response FROM idempotency WHERE account = ? AND key = ? AND arrived > ?"
 )
@@ -131,6 +132,12 @@ def first_arrival(connection: SqlConnection, account: int) -> int | None:
     """When (µs) the first payment that is still kept arrived; None when there is none."""
     first = connection.execute(FIRST_ARRIVAL, (account,)).fetchone()
     return None if first is None else int(first[0])
+
+
+def last_arrival(connection: SqlConnection, account: int) -> int | None:
+    """When (µs) the last payment arrived; None when there is none."""
+    last = connection.execute(LAST_ARRIVAL, (account,)).fetchone()
+    return None if last is None else int(last[0])
 
 
 def find_idempotency(

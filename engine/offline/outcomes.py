@@ -40,40 +40,45 @@ class Outcomes(NamedTuple, Generic[T]):
 def known_outcomes(
     seen: Iterable[tuple[ReplayedPayment, T]],
     label_of: Labelling,
-    mature: int,
+    ripe: int,
     most: int | None = None,
 ) -> Outcomes[T]:
-    """The labelled payments, and the unlabelled ones older than `mature` (µs), which count as
+    """The labelled payments, and the unlabelled ones that arrived up to `ripe` (µs), which count as
     legitimate; at most the newest `most`.
 
-    An unlabelled payment that was denied has no known outcome, unless it was held out. No younger
+    An unlabelled payment that was denied has no known outcome, unless it was held out. No later
     payment has one unless all of them are labelled: fraud is labelled before honest payments
     count, and would make up most of the newest. Raises `NothingToLearnError`.
     """
-    last = 0
     set_aside = {"denied": 0, "unsure": 0, "young": 0, "old": 0}
-    kept: deque[tuple[KnownOutcome[T], bool]] = deque(maxlen=most)
+    kept: deque[KnownOutcome[T]] = deque(maxlen=most)
+    judged = young = 0
+    is_late = False
     for payment, read in seen:
-        last = max(last, payment.arrived)
         label = label_of(payment)
         if label is None and is_denied(payment) and not _was_held_out(payment):
             set_aside["denied"] += 1
         elif label is not None and label not in FRAUDULENT | HONEST:
             set_aside["unsure"] += 1
         else:
-            set_aside["old"] += len(kept) == most
-            kept.append((KnownOutcome(payment, read, label in FRAUDULENT), label is None))
-    ripe = last - mature
-    is_late = any(is_unlabelled and each.payment.arrived > ripe for each, is_unlabelled in kept)
-    known = [each for each, _ in kept if not (is_late and each.payment.arrived > ripe)]
-    set_aside["young"] = len(kept) - len(known)
+            judged += 1
+            is_young = payment.arrived > ripe
+            young += is_young
+            if is_young and label is None and not is_late:
+                is_late = True
+                kept = deque((each for each in kept if each.payment.arrived <= ripe), most)
+            if not (is_young and is_late):
+                kept.append(KnownOutcome(payment, read, label in FRAUDULENT))
+    known = list(kept)
+    set_aside["young"] = young if is_late else 0
+    set_aside["old"] = judged - set_aside["young"] - len(known)
     frauds = sum(each.fraud for each in known)
     if frauds in (0, len(known)):
         missing = "no fraud" if frauds == 0 else "no honest payment"
-        young = f"; {set_aside['young']:,} are too young, as not all of them have a label"
+        too_young = f"; {set_aside['young']:,} are too young, as not all of them have a label"
         raise NothingToLearnError(
             f"there is {missing} among {len(known):,} payments whose outcome is known"
-            + (young if set_aside["young"] else "")
+            + (too_young if set_aside["young"] else "")
         )
     return Outcomes(known, {why: count for why, count in set_aside.items() if count})
 

@@ -105,13 +105,14 @@ def file_history(
     }
     streams = sorted(((path, _items(path)) for path in paths), key=lambda each: each[1][0].arrived)
     items = [(path, item) for path, each in streams for item in each]
-    created = (item.arrived for _, item in items if isinstance(item, CreationLine))
+    created = [item.arrived for _, item in items if isinstance(item, CreationLine)]
     contents = empty_contents([program])
     return RecordedHistory(
         happened=_entries_of(items, contents, contracts),
         read_event=event_reader_by(lambda type_, _version: contracts[type_]),
         total=len(items),
-        begins=next(created, None),
+        begins=created[0] if created else None,
+        ends=max(created, default=None),
     )
 
 

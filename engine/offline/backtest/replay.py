@@ -33,13 +33,15 @@ HistoryBatches: TypeAlias = Iterable[tuple[Situation, list[Entry]]]
 class RecordedHistory:
     """What happened; `total` is about how many entries there are.
 
-    `begins` (µs) is the arrival of the first payment that is still kept, None without any.
+    `begins` and `ends` (µs) are the arrivals of the first payment that is still kept and of the
+    last one, None without any.
     """
 
     happened: HistoryBatches
     read_event: ReadEvent
     total: int = 0
     begins: int | None = None
+    ends: int | None = None
 
 
 class ReplayedPayment(Struct, gc=False):

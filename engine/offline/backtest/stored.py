@@ -90,6 +90,7 @@ def stored_history(
         configured_history(connection, account, program, (begin, up_to), between),
         total=reads.count_entries(connection, account, start, begin),
         begins=reads.first_arrival(connection, account),
+        ends=reads.last_arrival(connection, account),
     )
 
 

@@ -84,7 +84,9 @@ def examples_of_account(
             (each, measured(each.facts, each.values, each.environment))
             for each in replayed_payments(candidate, history, since, progress)
         ]
-    known, set_aside = known_outcomes(replayed, lambda payment: labels.get(payment.id), mature)
+    known, set_aside = known_outcomes(
+        replayed, lambda payment: labels.get(payment.id), (history.ends or 0) - mature
+    )
     rows = [(each.payment.facts, each.read, each.fraud) for each in known]
     return _examples(scorecard, rows, set_aside)
 

@@ -121,7 +121,7 @@ def read_account(
     candidate = table_candidate(late)
     with account_history(source, account.number, candidate, since) as (history, labels):
         replayed = replayed_payments(candidate, history, since, progress)
-        return table_of(replayed, labelling(labels), mature, candidate)
+        return table_of(replayed, labelling(labels), (history.ends or 0) - mature, candidate)
 
 
 def read_files(
@@ -138,7 +138,8 @@ def read_files(
     candidate = table_candidate(late)
     history = file_history(paths, candidate.program, {})
     label_of = labelling(dict(_labels_in(paths)))
-    return table_of(replayed_payments(candidate, history, 0, progress), label_of, mature, candidate)
+    replayed = replayed_payments(candidate, history, 0, progress)
+    return table_of(replayed, label_of, (history.ends or 0) - mature, candidate)
 
 
 def table_candidate(late: int) -> Candidate:
@@ -168,13 +169,16 @@ def column_reader(
 
 
 def table_of(
-    replayed: Iterable[ReplayedPayment], label_of: Labelling, mature: int, candidate: Candidate
+    replayed: Iterable[ReplayedPayment], label_of: Labelling, ripe: int, candidate: Candidate
 ) -> PaymentTable:
-    """The table of payments whose outcome is known. Raises `NothingToLearnError`."""
+    """The table of payments whose outcome is known; `ripe` (µs) as in `known_outcomes`.
+
+    Raises `NothingToLearnError`.
+    """
     assert isinstance(candidate.program, Rule)
     values_of = column_reader(candidate.program, full_vocabulary())
     seen = ((_without_facts(each), _row(each.facts, values_of(each))) for each in replayed)
-    known, set_aside = known_outcomes(seen, label_of, mature, MOST_PAYMENTS)
+    known, set_aside = known_outcomes(seen, label_of, ripe, MOST_PAYMENTS)
     rows = [each.read for each in known]
     numbers = np.array([row.numbers for row in rows], np.float64).T.copy()
     texts = {

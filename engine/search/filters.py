@@ -140,7 +140,7 @@ def read_filter(members: Iterable[FilterMember], now: int) -> Filter:
     violations = []
     given = list(members)
     if len(given) > _MOST:
-        raise Invalid([Violation("q", "too_long", f"a filter has at most {_MOST} members")])
+        raise Invalid.at("q", "too_long", f"a filter has at most {_MOST} members")
     for name, text in given:
         try:
             reading.take(name, text)
@@ -173,7 +173,7 @@ def read_members(text: str) -> list[FilterMember]:
         if found is None:
             rest = text[position:].strip()[:40]
             message = f"from `{rest}` on this is not of the form `name:value`, as in `action:deny`"
-            raise Invalid([Violation("q", "invalid_format", message)])
+            raise Invalid.at("q", "invalid_format", message)
         name, value = found.groups()
         if value.startswith('"'):
             value = re.sub(r"\\(.)", r"\1", value[1:-1])

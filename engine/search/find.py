@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tollkeeper.engine.decision import Decision
 from tollkeeper.engine.facts.fields_read import facts_decoder
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.labels.label import Verdict, verdict_of
 from tollkeeper.engine.lists.values import IP_BITS, show_network
@@ -85,7 +84,7 @@ def check_sort(sort: Sort, wanted: Filter) -> None:
     one = any(len(terms) == 1 and terms[0][0] is Facet.CURRENCY for terms in wanted.terms)
     if sort == "dearest" and not one:
         message = "amounts are compared in one currency: name it, as in `currency:BRL`"
-        raise Invalid([Violation("currency", "missing", message)])
+        raise Invalid.at("currency", "missing", message)
 
 
 class FindPayments(Struct, frozen=True, tag=True):
@@ -175,7 +174,7 @@ def _amount_at(index: AccountIndex, sequence: int) -> int:
     block, payment = block_of(sequence), 1 << bit_of(sequence)
     if not index.members(Facet.PAYMENT, 0, block) & payment:
         message = "the payment that this goes on from is no longer there: begin again without it"
-        raise Invalid([Violation("cursor", "invalid_value", message)])
+        raise Invalid.at("cursor", "invalid_value", message)
     return sum_of(index.facet(Facet.AMOUNT, block), payment)
 
 

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.journal.tail import Tail
 from tollkeeper.engine.labels.label import LabelSource, Verdict
@@ -416,6 +415,6 @@ def _payments_named(index: AccountIndex, wanted: Filter) -> Sequence[int] | None
         several = index.tail.payments_beginning(index.account, beginning, MOST_BEGINNING + 1)
         if len(several) > MOST_BEGINNING:
             message = f"more than {MOST_BEGINNING} payments begin so: give more characters"
-            raise Invalid([Violation("id", "invalid_value", message)])
+            raise Invalid.at("id", "invalid_value", message)
         found.update(several)
     return [sequence for sequence in found if sequence is not None]

@@ -27,7 +27,6 @@ from tollkeeper.api.http.plain import (
     PlainHead,
     PlainPayments,
     PlainRequest,
-    known_again,
     whole_answer,
 )
 from tollkeeper.api.http.request import REQUEST_ID, has_state, request_id, state_of
@@ -38,6 +37,8 @@ RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
 """Paths that are answered even on connections past the limit."""
 SLOW_S = 1.0
 """A head that takes longer than this may be dropped in favour of others from its address."""
+_LEARNED = 8
+"""The heads that are learned from one client: one whose heads all differ is then asked no more."""
 _BEHIND_HEAD_S = 0.005
 """How long to wait for the body of an otherwise plain request: many clients send head and body
 separately.
@@ -236,8 +237,8 @@ class Connection(HttpToolsProtocol):
         self._plain: PlainHead | None = None
         self._body = b""
         self._plain_due: asyncio.TimerHandle | None = None
-        # The head of the first plain request that came alone, for recognising the next ones.
-        self._known: PlainHead | None = None
+        # How many heads of plain requests that came alone were learned from this client.
+        self._learned = 0
         # A complete plain request; it is started once all received data is parsed.
         self._whole: PlainRequest | None = None
         self._address = ""
@@ -320,21 +321,23 @@ class Connection(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         is_within = self._arrived or self._in_head or self._in_body
-        if self._known is not None and not is_within and self._takes_plain():
-            body = self._known.body_of(data)
-            if body is not None:
+        if self._payments is not None and not is_within and self._takes_plain():
+            known = self._payments.find_known(data)
+            if known is not None:
                 self._end_deadline()
-                self._begin_plain(self._known, body)
+                self._begin_plain(*known)
                 self._start_whole()
                 return
         self._arrived += len(data)
-        is_first = self._arrived == len(data) and self._known is None
+        is_alone = self._arrived == len(data)
         self._parse(data)
         if self._plain is not None:
             if self._plain_due is None:
                 self._plain_due = self.loop.call_later(_BEHIND_HEAD_S, self._begin_cycle)
-        elif is_first and self._whole is not None:
-            self._known = known_again(self._whole.plain, data)
+        elif is_alone and self._whole is not None and self._learned < _LEARNED:
+            assert self._payments is not None
+            self._learned += 1
+            self._payments.learn(self._whole.plain, data)
         self._look_at_rest()
         if self._whole is not None:
             self._start_whole()

@@ -50,10 +50,15 @@ AnswerPlain: TypeAlias = Callable[["PlainRequest"], Answering]
 _CREATE: Final = b"/v1/payments"
 _update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
 _LENGTH: Final = b"content-length"
+_BLANK: Final = b"\r\n\r\n"
 _length = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE).search
 _MOST: Final = 65_536
 """A larger body takes the ordinary way, where it can be refused before it has arrived."""
 _MOST_DIGITS: Final = 5
+_KNOWN: Final = 1024
+"""The heads that a listener knows: all are forgotten when another one comes."""
+_LONGEST_KNOWN: Final = 2048
+"""The bytes of the longest head that is known again."""
 _NOT_PLAIN: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 CLOSE: Final = (b"connection", b"close")
 
@@ -73,15 +78,6 @@ class PlainHead(NamedTuple):
     before: bytes = b""
     after: bytes = b""
 
-    def body_of(self, request: bytes) -> bytes | None:
-        """Return the body if the request has this head, with any length; else None."""
-        begin = len(self.before)
-        end = request.find(self.after, begin, begin + _MOST_DIGITS + len(self.after))
-        if end < 0 or not request.startswith(self.before):
-            return None
-        length, body = request[begin:end], request[end + len(self.after) :]
-        return body if length.isdigit() and int(length) == len(body) else None
-
 
 class PlainConnection(Protocol):
     """What a plain request needs of its connection."""
@@ -97,11 +93,13 @@ class PlainConnection(Protocol):
 
 class PlainPayments:
     """Finds the plain requests of a listener, and has them answered by `answer`; `route_of` finds
-    routes of paths.
+    routes of paths. A head is known again on every connection: a load balancer sends requests of
+    many clients on each.
     """
 
     def __init__(self, route_of: Find, answer: AnswerPlain) -> None:
         self._route_of = route_of
+        self._known: dict[tuple[bytes, bytes], PlainHead] = {}
         self.answer = answer
 
     def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
@@ -114,6 +112,27 @@ class PlainPayments:
         if length is None or int(length) > _MOST or not _NOT_PLAIN.isdisjoint(headers):
             return None
         return plain
+
+    def find_known(self, request: bytes) -> tuple[PlainHead, bytes] | None:
+        """Return the head and the body of a whole request if the head is known, else None."""
+        body = request.find(_BLANK) + len(_BLANK)
+        length = _length(request, 0, body)
+        if length is None:
+            return None
+        begin, end = length.span(1)
+        plain = self._known.get((request[:begin], request[end:body]))
+        if plain is None or end - begin > _MOST_DIGITS or int(length[1]) != len(request) - body:
+            return None
+        return plain, request[body:]
+
+    def learn(self, plain: PlainHead, request: bytes) -> None:
+        """Know the head of a whole request again, if it can be."""
+        known = known_again(plain, request)
+        if known is None or len(known.before) + len(known.after) > _LONGEST_KNOWN:
+            return
+        if len(self._known) == _KNOWN:
+            self._known.clear()
+        self._known[known.before, known.after] = known
 
 
 def plain_head(find: Find, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
@@ -145,7 +164,7 @@ def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
     """
     if plain.ids:
         return None
-    head, blank, body = request.partition(b"\r\n\r\n")
+    head, blank, body = request.partition(_BLANK)
     length = _length(head + blank)
     is_so = head.count(b"\r\n") == len(plain.head.names)
     if length is None or int(length[1]) != len(body) or not is_so:

@@ -22,6 +22,7 @@ from litestar.types import ASGIApp
 from structlog.testing import capture_logs
 
 from tollkeeper.api.http import payments
+from tollkeeper.api.http import plain as plain_module
 from tollkeeper.api.http.app import payment_links, plain_payments, public_app, service_of
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
@@ -424,6 +425,84 @@ def test_the_requests_of_a_shop_are_plain_and_answered_alike(ways: tuple[Way, Wa
     # A head that comes again, whatever its body's length, isn't taken apart again.
     assert plain.plain == ["POST", "PATCH"]
     assert ordinary.plain == []
+
+
+def test_heads_of_clients_that_share_connections_are_known_again_on_each(
+    ways: tuple[Way, Way],
+) -> None:
+    plain, _ = ways
+
+    def ask(*clients: str) -> list[str]:
+        plain.plain.clear()
+        body = json.dumps(payment()).encode()
+        alike(
+            ways,
+            [usual(body + b" " * n, headers=(("Host", each),)) for n, each in enumerate(clients)],
+        )
+        return list(plain.plain)
+
+    assert ask("one", "two", "one", "two", "two") == ["POST", "POST"]
+    # The first request of a connection is always taken apart.
+    assert ask("one", "two", "one") == ["POST"]
+
+
+def test_a_client_whose_heads_all_differ_teaches_few_of_them(
+    ways: tuple[Way, Way], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[bytes] = []
+    monkeypatch.setattr(PlainPayments, "learn", lambda _self, _plain, sent: learned.append(sent))
+    body = json.dumps(payment()).encode()
+    alike(ways, [usual(body, headers=(("Host", f"{n}"),)) for n in range(12)])
+    assert len(learned) == 8
+
+
+def test_a_listener_knows_a_bounded_number_of_heads_none_of_them_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plain_module, "_KNOWN", 3)
+    payments = plain_payments(lambda _request: None)  # type: ignore[arg-type,return-value]
+
+    def ask(host: str) -> bool:
+        """Whether the head is known already."""
+        request = b"POST /v1/payments HTTP/1.1\r\nhost: %b\r\ncontent-length: 2\r\n\r\n{}"
+        whole = request % host.encode()
+        if (known := payments.find_known(whole)) is not None:
+            assert known[1] == b"{}"
+            return True
+        headers = [(b"host", host.encode()), (b"content-length", b"2")]
+        found = payments.find(b"POST", b"/v1/payments", headers)
+        assert found is not None
+        payments.learn(found, whole)
+        return False
+
+    assert [ask(host) for host in "abcabc"] == [False] * 3 + [True] * 3
+    assert [ask(host) for host in "dda"] == [False, True, False]
+    assert [ask("x" * 2048) for _ in range(2)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\n{}",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}{}",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 2x\r\n\r\n{}",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: -2\r\n\r\n{}",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 000002\r\n\r\n{}",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: %b\r\n\r\n{}" % (b"2" * 9999),
+        b"POST /v1/payments HTTP/1.1\r\nhost: b\r\ncontent-length: 2\r\n\r\n{}",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n",
+        b"POST /v1/payments HTTP/1.1\r\nhost: a\r\n\r\n{}",
+        b"",
+    ],
+)
+def test_what_is_not_a_whole_request_with_a_known_head_is_parsed(other: bytes) -> None:
+    payments = plain_payments(lambda _request: None)  # type: ignore[arg-type,return-value]
+    whole = b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}"
+    found = payments.find(b"POST", b"/v1/payments", [(b"host", b"a"), (b"content-length", b"2")])
+    assert found is not None
+    payments.learn(found, whole)
+    assert payments.find_known(whole) is not None
+    assert payments.find_known(other) is None
 
 
 def test_the_test_account_and_its_delays_are_answered_alike(ways: tuple[Way, Way]) -> None:

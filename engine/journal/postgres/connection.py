@@ -31,6 +31,8 @@ try:
         TextBinaryLoader,
         TextLoader,
     )
+
+    from tollkeeper.engine.journal.postgres.arrays import EncodedArray, EncodedArrayDumper
 except ImportError as error:  # pragma: no cover - an extra
     raise JournalError("`--database` needs an extra: pip install 'tollkeeper[postgres]'") from error
 
@@ -145,6 +147,7 @@ def connect(url: str) -> PostgresConnection:
         raise Unavailable(f"cannot reach `{shown_address(url)}`: {reason}") from error
     raw.adapters.register_dumper(str, _EscapingDumper)
     raw.adapters.register_dumper(str, _EscapingBinaryDumper)
+    raw.adapters.register_dumper(EncodedArray, EncodedArrayDumper)
     raw.adapters.register_loader("text", _UnescapingLoader)
     raw.adapters.register_loader("text", _UnescapingBinaryLoader)
     return PostgresConnection(raw)
@@ -202,7 +205,7 @@ def _named_errors() -> Iterator[None]:
         raise Unavailable(f"the database failed: {' '.join(str(error).split())}") from error
 
 
-def _escape(text: str) -> str:
+def escape_text(text: str) -> str:
     # PostgreSQL's texts can't have U+0000: U+0001 escapes it, so that the order of values stays.
     if "\0" in text or "\1" in text:
         return text.replace("\1", "\1\2").replace("\0", "\1\1")
@@ -215,12 +218,12 @@ def _unescape(text: str) -> str:
 
 class _EscapingDumper(StrDumper):
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(_escape(obj))
+        return super().dump(escape_text(obj))
 
 
 class _EscapingBinaryDumper(StrBinaryDumper):
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(_escape(obj))
+        return super().dump(escape_text(obj))
 
 
 class _UnescapingLoader(TextLoader):

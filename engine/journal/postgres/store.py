@@ -20,7 +20,20 @@ from tollkeeper.engine.journal.checksums import checksum
 from tollkeeper.engine.journal.connection import FoundRows, SqlConnection
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Taken, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.journal.postgres.connection import OpenConnections, PostgresConnection
+from tollkeeper.engine.journal.postgres.arrays import (
+    BYTEA,
+    INT2,
+    INT8,
+    ElementType,
+    EncodedArray,
+    encode_columns,
+    with_length,
+)
+from tollkeeper.engine.journal.postgres.connection import (
+    OpenConnections,
+    PostgresConnection,
+    escape_text,
+)
 from tollkeeper.engine.journal.postgres.ownership import LEASE_S, Ownership, begin_epoch
 
 _LEASE = f"clock_timestamp() + interval '{LEASE_S} seconds'"
@@ -28,7 +41,9 @@ _FENCE = (
     f"UPDATE shards SET last_place = %s, safe_place = last_place, lease_until = {_LEASE}"
     " WHERE shard = 1 AND epoch = %s AND last_place = %s RETURNING 1"
 )
-# Arrays are sent in binary: as text, the bodies alone would take eight times as long.
+_TEXT = ElementType(25, lambda text: with_length(escape_text(text).encode()))
+_ENTRY_TYPES = (INT8, INT8, INT2, _TEXT, INT8, INT8, BYTEA, BYTEA, INT8)
+_KEY_TYPES = (INT8, INT8, _TEXT, BYTEA, BYTEA, INT8)
 _INSERTS = (
     f"kept AS (INSERT INTO journal ({reads.ALL_COLUMNS}) SELECT * FROM unnest("
     "%b::bigint[], %b::bigint[], %b::smallint[], %b::text[], %b::bigint[], %b::bigint[],"
@@ -278,7 +293,7 @@ class PostgresStore:
         return self._connection
 
 
-def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
+def _arrays(batch: Sequence[Append]) -> list[EncodedArray]:
     rows = [(*append.entry, checksum(append.entry)) for append in batch]
     used = [(each.entry, each.idempotency) for each in batch]
     keys = [
@@ -286,23 +301,23 @@ def _arrays(batch: Sequence[Append]) -> tuple[list[Any], ...]:
         for entry, key in used
         if key is not None
     ]
-    return *_columns(rows, 9), *_columns(keys, 6)
+    return _encode(rows, keys)
 
 
-def _trial_values(place: int) -> tuple[list[Any], ...]:
+def _trial_values(place: int) -> list[EncodedArray]:
     """The values of `_INSERT` for an entry and a key of no account."""
     body = os.urandom(_TRIAL_BYTES)
     entry = (place, 0, Kind.PAYMENT, "", 0, 0, body, body, 0)
-    return *_columns([entry], 9), *_columns([(place, 0, "", b"", body, 0)], 6)
+    return _encode([entry], [(place, 0, "", b"", body, 0)])
 
 
 def insert_rows(connection: PostgresConnection, rows: Sequence[Sequence[Any]]) -> None:
     """Insert entries with their checksums, in a transaction that has proved the ownership."""
-    connection.raw.execute(_INSERT, (*_columns(rows, 9), *_columns((), 6)))
+    connection.raw.execute(_INSERT, _encode(rows, ()))
 
 
-def _columns(rows: Sequence[Sequence[Any]], count: int) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(count)]
+def _encode(rows: Sequence[Sequence[Any]], keys: Sequence[Sequence[Any]]) -> list[EncodedArray]:
+    return [*encode_columns(rows, _ENTRY_TYPES), *encode_columns(keys, _KEY_TYPES)]
 
 
 def _change_lists(connection: PostgresConnection, append: Append) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from hypothesis import given
@@ -53,28 +54,45 @@ SPANS = ((BEGIN, END), (20 * DAY + DAY // 3, 95 * DAY + DAY // 7), (70 * DAY, 82
 TEXTS = ("", "action:deny", "labelled:chargeback:fraud", "user:u-7")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(totals, "_FEW", 0)
-    monkeypatch.setattr(totals, "_LEFT_ALONE", 0)
-    schema.prepare(tmp_path)
-    fill_journal(tmp_path, DRAWN)
-    repeat_journal(tmp_path, REPETITION)
-    fill_index(tmp_path, DRAWN)
-    repeat_index(tmp_path, REPETITION)
-    return tmp_path
+class Kept(NamedTuple):
+    """A folder in which all is kept of blocks and bundles, and what the blocks told before."""
+
+    folder: Path
+    told: list[Any]
 
 
-def test_bundles_tell_what_blocks_tell(folder: Path) -> None:
-    before = answers(folder)
+@pytest.fixture(autouse=True, scope="module")
+def small_parts() -> Iterator[None]:
+    """Of parts of any size something is kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(totals, "_FEW", 0)
+        patch.setattr(totals, "_LEFT_ALONE", 0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def kept(small_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """Shared by tests that leave it as it is."""
+    folder = tmp_path_factory.mktemp("kept")
+    schema.prepare(folder)
+    fill_journal(folder, DRAWN)
+    repeat_journal(folder, REPETITION)
+    fill_index(folder, DRAWN)
+    repeat_index(folder, REPETITION)
+    told = answers(folder)
     keep(folder)
-    assert {len(blocks_within(part)) for part in kept_parts(folder)} == {1, 4, 16, 64}
-    assert answers(folder) == before
+    return Kept(folder, told)
 
 
-def test_a_change_of_one_payment_is_told_at_once_and_again_when_all_is_kept(folder: Path) -> None:
-    keep(folder)
-    before = answers(folder)
+def test_bundles_tell_what_blocks_tell(kept: Kept) -> None:
+    assert {len(blocks_within(part)) for part in kept_parts(kept.folder)} == {1, 4, 16, 64}
+    assert answers(kept.folder) == kept.told
+
+
+def test_a_change_of_one_payment_is_told_at_once_and_again_when_all_is_kept(
+    kept: Kept, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(kept.folder, tmp_path / "changed")
     with closing(schema.connect(folder)) as journal:
         label(journal, DRAWN[5].id)
         remove(journal, DRAWN[9].id)
@@ -83,7 +101,7 @@ def test_a_change_of_one_payment_is_told_at_once_and_again_when_all_is_kept(fold
     # The first block, and the bundles that have it, are no longer kept.
     assert not {part for part in kept_parts(folder) if 0 in blocks_within(part)}
     changed = answers(folder)
-    assert changed != before
+    assert changed != kept.told
     keep(folder)
     assert set(parts_with(0)) <= kept_parts(folder)
     assert answers(folder) == changed

@@ -58,7 +58,7 @@ LOOKED_THROUGH = 2_000
 """The most journal entries that are read to list what was counted."""
 
 NOTHING_READ: tuple[Reading, list[AggregateRead]] = (
-    Reading(Plan((), ()), lambda _facts, _environment: (), 0),
+    Reading(Plan((), ()), lambda _facts, _environment: ()),
     [],
 )
 

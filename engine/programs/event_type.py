@@ -16,7 +16,7 @@ from tollkeeper.engine.programs.compile.python import (
 from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.event_contract import Contract
 from tollkeeper.engine.programs.json_values import JsonValue, json_writer
-from tollkeeper.engine.programs.loaded import Reading, reading_of
+from tollkeeper.engine.programs.loaded import Reading, counting_cost, reading_of
 from tollkeeper.engine.velocity.contract import SeriesPlan
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar.program import Value
@@ -68,12 +68,15 @@ class GivenLabel(NamedTuple):
 class LoadedEventType:
     """A version of an event type, ready to run.
 
-    `reading.reads` takes the facts, the data (None for a payment) and the environment."""
+    `reading.reads` takes the facts, the data (None for a payment) and the environment. `cost` is as
+    `counting_cost` gives it.
+    """
 
     version: int
     program: p.EventType
     contract: Contract
     reading: Reading
+    cost: int
     metrics: tuple[LoadedMetric, ...]
     monitors: tuple[LoadedMonitor, ...]
     read_labels: Callable[[Any, Any, Sequence[Value | None], Environment], tuple[Value | None, ...]]
@@ -115,6 +118,7 @@ def load_event_type(
         program=program,
         contract=Contract.of(program),
         reading=reading_of(program, vocabulary),
+        cost=counting_cost(program, vocabulary),
         metrics=tuple(
             LoadedMetric(
                 each.name,

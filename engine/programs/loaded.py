@@ -26,15 +26,10 @@ ProgramValues = Sequence[Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A program's reads of history: the aggregates, and the functions that give their keys.
-
-    `cost` is what counting one payment or event for them takes at most, in nanoseconds as the
-    checker reckons.
-    """
+    """A program's reads of history: the aggregates, and the functions that give their keys."""
 
     plan: Plan
     keys: Callable[..., tuple[Key | None, ...]]
-    cost: int
 
     def reads(self, *given: Any) -> tuple[Read, ...]:
         """Each window with the key of the group to read; `given` are the arguments of `keys`."""
@@ -47,11 +42,13 @@ class LoadedRule:
     """`decide(facts, score, values, environment)` is the index of the met condition, or -1.
 
     `applied` and `actions` have an item for each condition, and a last one (index -1) for when none
-    is met. An action is None where the rule leaves it to the account's thresholds.
+    is met. An action is None where the rule leaves it to the account's thresholds. `cost` is as
+    `counting_cost` gives it.
     """
 
     version: int
     reading: Reading
+    cost: int
     decide: Callable[[Facts, int | None, ProgramValues, Environment], int]
     applied: tuple[AppliedRule, ...]
     actions: tuple[Action | None, ...]
@@ -64,10 +61,13 @@ class LoadedRule:
 
 @dataclass(frozen=True, slots=True)
 class LoadedScorecard:
-    """`score(facts, values, environment)` is in hundredths. Version 0 is the shipped one."""
+    """`score(facts, values, environment)` is in hundredths. Version 0 is the shipped one. `cost` is as
+    `counting_cost` gives it.
+    """
 
     version: int
     reading: Reading
+    cost: int
     score: Callable[[Facts, ProgramValues, Environment], int]
 
     @property
@@ -81,6 +81,7 @@ def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
     return LoadedRule(
         version=version,
         reading=reading_of(rule, vocabulary),
+        cost=counting_cost(rule, vocabulary),
         decide=compile_rule(rule, vocabulary),
         applied=(
             *(AppliedRule(name, version, each.name, each.title) for each in conditions),
@@ -92,8 +93,18 @@ def load_rule(rule: Rule, version: int, vocabulary: Vocabulary) -> LoadedRule:
 
 def load_scorecard(scorecard: Scorecard, version: int, vocabulary: Vocabulary) -> LoadedScorecard:
     return LoadedScorecard(
-        version, reading_of(scorecard, vocabulary), compile_scorecard(scorecard, vocabulary)
+        version,
+        reading_of(scorecard, vocabulary),
+        counting_cost(scorecard, vocabulary),
+        compile_scorecard(scorecard, vocabulary),
     )
+
+
+def counting_cost(program: Rule | Scorecard | EventType, vocabulary: Vocabulary) -> int:
+    """What counting one payment or event for a program's aggregates takes at most, in nanoseconds as
+    the checker reckons.
+    """
+    return program_cost(program, Numbers(program.lets), vocabulary).counted
 
 
 def reading_of(program: Rule | Scorecard | EventType, vocabulary: Vocabulary) -> Reading:
@@ -108,6 +119,5 @@ def reading_of(program: Rule | Scorecard | EventType, vocabulary: Vocabulary) ->
     counting = partial(Counting, digests=digests, vocabulary=vocabulary)
     return Reading(
         plan=plan(program.histories, program.lets, compiled, digests.of, counting),
-        keys=compile_reads(program, vocabulary),
-        cost=program_cost(program, Numbers(program.lets), vocabulary).counted,
+        keys=compile_reads(program, digests, vocabulary),
     )

@@ -183,7 +183,7 @@ async def bring_in(
 
 def _check_cost(in_use: Mapping[VersionId, Loaded]) -> None:
     """Raises `Conflict` when versions count a payment for longer than those of an account may."""
-    total = sum(each.reading.cost for each in in_use.values())
+    total = sum(each.cost for each in in_use.values())
     if total > MAX_COUNTING:
         message = (
             f"counting one payment for all that is in use would take up to {total // 1_000_000} ms,"

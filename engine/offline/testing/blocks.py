@@ -33,6 +33,7 @@ from tollkeeper.engine.offline.testing.outcomes import (
 )
 from tollkeeper.engine.offline.testing.reasons import rule_reasons, scorecard_reasons
 from tollkeeper.engine.offline.testing.streams import START, StreamError
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import Inputs
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_reads, compile_rule, compile_scorecard
@@ -108,7 +109,8 @@ def _with_lets_of(
     plan takes longer to make than the rest.
     """
     vocabulary = full_vocabulary()
-    reading = replace(as_written.reading, keys=compile_reads(program, vocabulary))
+    keys = compile_reads(program, Digests(program.lets), vocabulary)
+    reading = replace(as_written.reading, keys=keys)
     if isinstance(as_written, LoadedScorecard):
         assert isinstance(program, p.Scorecard)
         return replace(as_written, reading=reading, score=compile_scorecard(program, vocabulary))

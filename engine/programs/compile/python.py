@@ -67,7 +67,7 @@ def compile_scorecard(
 
 
 def compile_reads(
-    program: p.Rule | p.Scorecard | p.EventType, vocabulary: Vocabulary
+    program: p.Rule | p.Scorecard | p.EventType, digests: Digests, vocabulary: Vocabulary
 ) -> Callable[..., tuple[Key | None, ...]]:
     """A function that gives the keys of each history, None where one is missing.
 
@@ -75,7 +75,7 @@ def compile_reads(
     """
     parameters = ("p", "v", "e") if isinstance(program, p.EventType) else ("p", "e")
     keys = [history.keys for history in program.histories]
-    return compile_keys(parameters, keys, Digests(program.lets), vocabulary)
+    return compile_keys(parameters, keys, digests, vocabulary)
 
 
 def compile_monitor(

@@ -157,7 +157,7 @@ async def test_what_all_versions_in_use_count_of_a_payment_is_bounded(
 ) -> None:
     assert (await store(service, COMPILED_BESIDE, publish="true")).status_code == 201
     in_use = service.engine.active[service.engine.state.accounts[1].number].compiled()
-    spent = sum(each.reading.cost for each in in_use.values())
+    spent = sum(each.cost for each in in_use.values())
     monkeypatch.setattr(activate, "MAX_COUNTING", spent)
     further = COMPILED_BESIDE.replace("by user.id", "by device.ip_address").replace("gate", "door")
     sent = {"content": further, "params": {"publish": "true"}}

@@ -107,7 +107,7 @@ rule histories
 
 def test_the_keys_of_a_payment_stand_in_the_order_of_the_histories() -> None:
     rule = checked(HISTORIES)
-    keys = compile_reads(rule, VOCABULARY)
+    keys = compile_reads(rule, Digests(rule.lets), VOCABULARY)
     seen = paid('user.id = "a", currency = "BRL", order.id = "o"')
     assert keys(seen, EMPTY) == (("a", "BRL"), ("o",), None)
     assert keys(paid('user.id = "a"'), EMPTY) == (None, None, None)
@@ -181,7 +181,7 @@ def test_a_monitor_reads_the_event_and_its_metrics() -> None:
     assert monitor.when(None, {"user_id": "a"}, (10,), EMPTY) is None
     assert monitor.key(None, data, EMPTY) == ("a",)
     assert monitor.key(None, {}, EMPTY) is None
-    assert compile_reads(event, VOCABULARY)(None, data, EMPTY) == (("a",),)
+    assert compile_reads(event, Digests(event.lets), VOCABULARY)(None, data, EMPTY) == (("a",),)
     series = compile_series(event.histories[0].series, Digests(event.lets), VOCABULARY)
     assert series.values(None, None, data, None, None) == (True,)
     assert series.values(None, None, {"result": "success"}, None, None) == ()

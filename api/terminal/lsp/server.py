@@ -27,6 +27,7 @@ from tollkeeper.api.terminal.lsp.live import (
 from tollkeeper.api.terminal.lsp.positions import Places, path_of, units, uri_of
 from tollkeeper.api.terminal.lsp.runs import LastRun
 from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
+from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import applied_safely, apply_fixes
@@ -102,6 +103,7 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
         folder.roots = [path_of(uri) for uri in server.workspace.folders]
         if not folder.roots and server.workspace.root_path:
             folder.roots = [Path(server.workspace.root_path)]
+        _ask_to_watch(server)
         folder.scan()
         await teller.tell()
 
@@ -141,6 +143,19 @@ def _follow_texts(server: LanguageServer, folder: Folder) -> None:
     async def _on_closed(params: lsp.DidCloseTextDocumentParams) -> None:
         folder.close(path_of(params.text_document.uri))
         await teller.tell()
+
+
+def _ask_to_watch(server: LanguageServer) -> None:
+    """Ask an editor that can watch files to tell of rule files that others write."""
+    workspace = server.client_capabilities.workspace
+    watching = workspace and workspace.did_change_watched_files
+    if watching and watching.dynamic_registration:
+        watched = lsp.DidChangeWatchedFilesRegistrationOptions(
+            [lsp.FileSystemWatcher(f"**/*{SUFFIX}")]
+        )
+        method = lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        asked = [lsp.Registration("rule files", method, watched)]
+        server.client_register_capability(lsp.RegistrationParams(asked))
 
 
 def _tell_meanings(

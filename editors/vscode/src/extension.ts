@@ -32,7 +32,6 @@ async function start(said: vscode.OutputChannel): Promise<void> {
   client = new LanguageClient("toll", "Toll", server(command, settings), {
     documentSelector: [{ language: "toll" }],
     outputChannel: said,
-    synchronize: { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.rule") },
     middleware: {
       // A lens answers with text of several lines: it is read in the output, not in a notification.
       async executeCommand(name, args, next) {

@@ -12,7 +12,12 @@ from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
 from tollkeeper.tests.service.forked_toll import forked_toll
 
 
-def serve(folder: Path, script: Callable[[LanguageClient], Awaitable[None]], *options: str) -> None:
+def serve(
+    folder: Path,
+    script: Callable[[LanguageClient], Awaitable[None]],
+    *options: str,
+    editor: str = "neovim",
+) -> None:
     """Runs a script against a server that has the folder open."""
 
     async def run(toll: str) -> None:
@@ -20,7 +25,7 @@ def serve(folder: Path, script: Callable[[LanguageClient], Awaitable[None]], *op
         await client.start_io(toll, "lsp", *options)
         root = lsp.WorkspaceFolder(folder.as_uri(), folder.name)
         await client.initialize_session(
-            lsp.InitializeParams(client_capabilities("neovim"), workspace_folders=[root])
+            lsp.InitializeParams(client_capabilities(editor), workspace_folders=[root])
         )
         await script(client)
         await client.shutdown_session()

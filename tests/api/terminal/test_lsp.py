@@ -189,6 +189,29 @@ def test_files_that_are_not_open_are_checked_as_well(folder: Path) -> None:
     serve(folder, script)
 
 
+def test_an_editor_that_can_watch_files_tells_of_what_others_write(folder: Path) -> None:
+    shut = folder / "shut.rule"
+
+    async def script(client: LanguageClient) -> None:
+        asked: asyncio.Future[lsp.RegistrationParams] = asyncio.Future()
+
+        @client.feature(lsp.CLIENT_REGISTER_CAPABILITY)
+        def _register(params: lsp.RegistrationParams) -> None:
+            asked.set_result(params)
+
+        (registration,) = (await asked).registrations
+        assert registration.method == lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        (watcher,) = registration.register_options["watchers"]
+        assert watcher["globPattern"] == "**/*.rule"
+        shut.write_text("rule shut\n  condition c when hurried then deny\n")
+        event = lsp.FileEvent(shut.as_uri(), lsp.FileChangeType.Created)
+        client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams([event]))
+        while [each.code for each in client.diagnostics.get(shut.as_uri(), ())] != ["unknown-name"]:
+            await asyncio.sleep(0.01)
+
+    serve(folder, script, editor="emacs")
+
+
 def test_what_ships_can_be_used_and_is_shown_but_not_renamed(folder: Path) -> None:
     shop = folder / "shop.rule"
     text = "rule shop\n  use velocity\n  condition c when payments_1h_per_card > 3 then deny\n"

@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import Pipe, get_context
+from multiprocessing import Pipe, get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -51,7 +51,8 @@ class Worker:
         spawn = get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
         self._process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
+        with _held_interrupts():
+            self._process.start()
         theirs.close()
         if not self._pipe.poll(_START_S):
             raise TimeoutError("the solver's process did not start")
@@ -77,9 +78,22 @@ def open_worker(seconds: float = SECONDS) -> Iterator[Worker]:
         worker.stop()
 
 
+@contextmanager
+def _held_interrupts() -> Iterator[None]:
+    """A process started within takes no Ctrl-C, which a terminal sends to all processes: it ends
+    with its pipe.
+    """
+    resource_tracker.ensure_running()  # starting it would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection) -> None:
-    pipe.send("ready")
     with suppress(EOFError, BrokenPipeError):
+        pipe.send("ready")
         while True:
             question, given, seconds = pipe.recv()
             ours, theirs = Pipe(duplex=False)

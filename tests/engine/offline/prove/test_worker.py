@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.worker import open_worker
-from tollkeeper.tests.engine.offline.prove.asked import answer, die, wait_for_ever
+from tollkeeper.tests.engine.offline.prove.asked import answer, asked_process, die, wait_for_ever
 
 
 def ask_for_ever(told: str) -> None:
@@ -38,6 +39,14 @@ def test_a_question_that_waits_without_computing_has_no_answer(tmp_path: Path) -
 def test_a_question_whose_process_dies_has_no_answer_and_the_next_one_has() -> None:
     with open_worker() as worker:
         assert worker.ask(die) is None
+        assert worker.ask(answer) == ProofVerdict("proved")
+
+
+def test_an_interrupt_of_the_whole_terminal_is_left_to_who_asked() -> None:
+    with open_worker() as worker:
+        process = worker.ask(asked_process)
+        assert process is not None
+        os.kill(process, signal.SIGINT)
         assert worker.ask(answer) == ProofVerdict("proved")
 
 

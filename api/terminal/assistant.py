@@ -7,6 +7,7 @@ read.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +37,17 @@ def build_tools(folder: Path, data: JournalSource) -> MCPServer:
 
     def inside(file: str) -> str:
         """Return the file's path relative to the folder; files outside it aren't read."""
-        path = (folder / file).resolve()
-        if folder not in path.parents or not path.is_file():
-            raise ToolError(f"there is no file {file} in the folder")
-        return str(path.relative_to(folder))
+        with suppress(OSError, ValueError):  # no file can have the name
+            path = (folder / file).resolve()
+            if folder in path.parents and path.is_file():
+                return str(path.relative_to(folder))
+        raise ToolError(f"there is no file {file} in the folder")
 
     async def answer(*arguments: str) -> Any:
-        _, out, err = await toll(*arguments, folder=folder)
+        try:
+            _, out, err = await toll(*arguments, folder=folder)
+        except (OSError, ValueError) as error:  # NUL, or longer than a command's argument can be
+            raise ToolError(str(error)) from None
         try:
             return json.loads(out)
         except ValueError:

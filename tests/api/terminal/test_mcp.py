@@ -96,8 +96,10 @@ def test_an_assistant_sees_no_file_outside_of_the_folder_and_is_told_what_is_wro
     inner.mkdir()
 
     async def script(client: Client) -> None:
-        for file in ("../draft.rule", str(folder / "draft.rule"), "--help", ""):
+        for file in ("../draft.rule", str(folder / "draft.rule"), "--help", "", "a\0", "a" * 5_000):
             assert "no file" in await call(client, "test", file=file)
+        assert "null byte" in await call(client, "fields", pattern="a\0")
+        assert "too long" in await call(client, "fields", pattern="a" * 200_000)
         assert "either a file or a text" in await call(client, "check")
         deep = "rule a\n  let x = " + "(" * 262_000
         assert await call(client, "check", text=deep)

@@ -13,10 +13,8 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -42,6 +40,7 @@ from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_exp
 from tollkeeper.engine.offline.columns.fact_rows import FactRows, fields_by_access
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
 from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
+from tollkeeper.engine.offline.columns.pool import open_pool
 from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
@@ -281,7 +280,7 @@ def _perform(parts: Sequence[WindowsPart]) -> Iterator[None]:
     if not others:
         yield from _count_parts(own)
         return
-    with ProcessPoolExecutor(len(others), get_context("spawn")) as pool:
+    with open_pool(len(others)) as pool:
         counting = pool.map(_count_share, others)
         yield from _count_parts(own)
         yield from counting

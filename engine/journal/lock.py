@@ -111,7 +111,7 @@ def _take(descriptor: int, folder: Path, patience_s: float) -> None:
                 purpose, process = _read_holder(folder)
                 who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
                 raise Locked(
-                    f"the data folder `{folder}` is in use by {who}, process {process}"
+                    f"the folder `{folder}` is in use by {who}, process {process}"
                 ) from None
             time.sleep(_PAUSE_S)
         else:

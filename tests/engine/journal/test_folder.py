@@ -46,7 +46,7 @@ async def test_a_second_service_is_refused_and_told_who_holds_the_folder(folder,
         async with open_journal(folder, "serve"):
             pass
     assert str(refused.value) == (
-        f"the data folder `{folder}` is in use by `toll serve`, process {other_process.pid}"
+        f"the folder `{folder}` is in use by `toll serve`, process {other_process.pid}"
     )
     assert holder(folder) == "serve"
 

@@ -262,7 +262,9 @@ static PyObject *pass_buckets(Groups *self, PyObject *Py_UNUSED(none)) {
     }
     for (Py_ssize_t at = 0; at < passed; at++) self->due[self->due_count++] = self->buckets[at].head;
     self->bucket_count -= passed;
-    memmove(self->buckets, self->buckets + passed, self->bucket_count * sizeof(Bucket));
+    if (passed > 0) {
+        memmove(self->buckets, self->buckets + passed, self->bucket_count * sizeof(Bucket));
+    }
     self->last_bucket = 0;
     return PyLong_FromLongLong((edge + 1) * self->width + self->reach);
 }

@@ -5,15 +5,16 @@ to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any, Literal, TypeAlias
 
 from msgspec import structs
 
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry import changes as c
+from tollkeeper.engine.registry.persistent_map import PersistentMap
 from tollkeeper.engine.registry.roles import OF_MERCHANTS, Role
 from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted_scopes
 
@@ -208,15 +209,15 @@ class Account:
     created_at: int
     settings: c.AccountSettings = field(default_factory=c.AccountSettings)
     settings_changed: int = 0
-    keys: Mapping[str, ApiKey] = field(default_factory=dict)
-    users: Mapping[str, AccountUser] = field(default_factory=dict)
-    link_makers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    files: Mapping[tuple[c.ProgramKind, str], Lineage] = field(default_factory=dict)
-    lists: Mapping[str, ListState] = field(default_factory=dict)
-    webhooks: Mapping[str, Webhook] = field(default_factory=dict)
-    proposals: Mapping[int, Proposal] = field(default_factory=dict)
-    alert_marks: Mapping[tuple[int, int], AlertMark] = field(default_factory=dict)
-    searches: Mapping[str, str] = field(default_factory=dict)
+    keys: PersistentMap[str, ApiKey] = field(default_factory=PersistentMap)
+    users: PersistentMap[str, AccountUser] = field(default_factory=PersistentMap)
+    link_makers: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
+    files: PersistentMap[tuple[c.ProgramKind, str], Lineage] = field(default_factory=PersistentMap)
+    lists: PersistentMap[str, ListState] = field(default_factory=PersistentMap)
+    webhooks: PersistentMap[str, Webhook] = field(default_factory=PersistentMap)
+    proposals: PersistentMap[int, Proposal] = field(default_factory=PersistentMap)
+    alert_marks: PersistentMap[tuple[int, int], AlertMark] = field(default_factory=PersistentMap)
+    searches: PersistentMap[str, str] = field(default_factory=PersistentMap)
     shipped: Version | None = None
     test: int | None = None
     live: int | None = None
@@ -238,54 +239,42 @@ class DeletedAccount:
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """`sequence` is that of the last change folded in. `keys` are those not revoked, by hash;
-    `sessions` those not ended, by hash. `deleted` are the deleted accounts by their numbers, which
-    are never reused.
+    `sessions` those that nobody has ended, by hash, some past their end among them. `deleted` are
+    the deleted accounts by their numbers, which are never reused.
     """
 
     sequence: int = 0
     accounts: Mapping[int, Account] = field(default_factory=dict)
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    numbers: PersistentMap[str, int] = field(default_factory=PersistentMap)
     keys: Mapping[bytes, ApiKey] = field(default_factory=dict)
-    sessions: Mapping[bytes, Session] = field(default_factory=dict)
-    deleted: Mapping[int, DeletedAccount] = field(default_factory=dict)
+    sessions: PersistentMap[bytes, Session] = field(default_factory=PersistentMap)
+    deleted: PersistentMap[int, DeletedAccount] = field(default_factory=PersistentMap)
 
 
 def fold_change(state: Configuration, recorded: c.RecordedChange) -> Configuration:
     """The state after one more change."""
-    if isinstance(recorded.change, c.AccountDeleted):
-        return _without_account(state, recorded)
-    accounts, numbers = {**state.accounts}, state.numbers
-    if isinstance(recorded.change, c.AccountCreated):
-        account = Account(recorded.account, recorded.change.name, recorded.at)
-        numbers = {**numbers, account.name: account.number}
-        if recorded.change.live is not None:
-            live = accounts[recorded.change.live]
-            accounts[live.number] = replace(live, test=account.number)
-            empty = {
-                name: ListState(each.spec, 0, recorded.sequence)
-                for name, each in live.lists.items()
-            }
-            account = _share(live, replace(account, live=live.number, lists=empty))
-    else:
-        account = accounts[recorded.account]
-        for fold in (_fold_account, _fold_access, _fold_proposal):
-            account = fold(account, recorded)
-    accounts[recorded.account] = account
-    if account.test is not None:
-        accounts[account.test] = _share(account, accounts[account.test])
-    return Configuration(
-        sequence=recorded.sequence,
-        accounts=accounts,
-        numbers=numbers,
-        keys=_fold_keys(state.keys, account, recorded),
-        sessions=_fold_sessions(state.sessions, recorded),
-        deleted=state.deleted,
-    )
+    return fold_changes(state, (recorded,))
 
 
 def fold_changes(state: Configuration, recorded: Iterable[c.RecordedChange]) -> Configuration:
     """The state after all of them, given in the journal's order."""
-    return reduce(fold_change, _leave_out_overtaken(recorded), state)
+    # What each payment looks up are dicts, copied once for all changes.
+    accounts, keys = {**state.accounts}, {**state.keys}
+    sequence, numbers, deleted = state.sequence, state.numbers, state.deleted
+    sessions = state.sessions
+    for each in _leave_out_overtaken(recorded):
+        sequence, change = each.sequence, each.change
+        if isinstance(change, c.AccountDeleted):
+            gone = _delete_account(accounts, each)
+            numbers = numbers.without(gone.name)
+            deleted = deleted.with_item(gone.number, gone)
+        else:
+            if isinstance(change, c.AccountCreated):
+                numbers = numbers.with_item(change.name, each.account)
+            _change_account(accounts, each)
+        _change_keys(keys, accounts, each)
+        sessions = _fold_sessions(sessions, each)
+    return Configuration(sequence, accounts, numbers, keys, sessions, deleted)
 
 
 def _leave_out_overtaken(
@@ -309,21 +298,32 @@ def _leave_out_overtaken(
     yield from last.values()
 
 
-def _without_account(state: Configuration, recorded: c.RecordedChange) -> Configuration:
-    number = recorded.account
-    gone = state.accounts[number]
-    deleted = DeletedAccount(number, gone.name, gone.created_at, recorded.at, recorded.by)
-    accounts = {each: held for each, held in state.accounts.items() if each != number}
+def _change_account(accounts: dict[int, Account], recorded: c.RecordedChange) -> None:
+    """Put the account after a change, and its test account, among the accounts."""
+    if isinstance(recorded.change, c.AccountCreated):
+        account = Account(recorded.account, recorded.change.name, recorded.at)
+        if recorded.change.live is not None:
+            live = accounts[recorded.change.live]
+            accounts[live.number] = replace(live, test=account.number)
+            empty = {
+                name: ListState(each.spec, 0, recorded.sequence)
+                for name, each in live.lists.items()
+            }
+            account = _share(live, replace(account, live=live.number, lists=PersistentMap(empty)))
+    else:
+        account = accounts[recorded.account]
+        for fold in (_fold_account, _fold_access, _fold_proposal):
+            account = fold(account, recorded)
+    accounts[recorded.account] = account
+    if account.test is not None:
+        accounts[account.test] = _share(account, accounts[account.test])
+
+
+def _delete_account(accounts: dict[int, Account], recorded: c.RecordedChange) -> DeletedAccount:
+    gone = accounts.pop(recorded.account)
     if gone.live is not None:
         accounts[gone.live] = replace(accounts[gone.live], test=None)
-    return Configuration(
-        sequence=recorded.sequence,
-        accounts=accounts,
-        numbers={name: each for name, each in state.numbers.items() if each != number},
-        keys={hash_: key for hash_, key in state.keys.items() if key.account != number},
-        sessions={of: each for of, each in state.sessions.items() if each.account != number},
-        deleted={**state.deleted, number: deleted},
-    )
+    return DeletedAccount(gone.number, gone.name, gone.created_at, recorded.at, recorded.by)
 
 
 _SHARED = ("files", "settings", "settings_changed", "shipped", "suspended_at", "suspended_by")
@@ -336,27 +336,38 @@ def _share(live: Account, test: Account) -> Account:
     return replace(test, **{name: getattr(live, name) for name in _SHARED})
 
 
-def _fold_keys(
-    keys: Mapping[bytes, ApiKey], account: Account, recorded: c.RecordedChange
-) -> Mapping[bytes, ApiKey]:
+def _change_keys(
+    keys: dict[bytes, ApiKey], accounts: Mapping[int, Account], recorded: c.RecordedChange
+) -> None:
+    """Keep the keys that are not revoked, by hash; `accounts` are those after the change."""
+    number = recorded.account
     match recorded.change:
-        case c.KeyCreated(id=id_):
-            key = account.keys[id_]
-            return {**keys, key.hash: key}
+        case c.KeyCreated(id=id_, hash=hash_):
+            keys[hash_] = accounts[number].keys[id_]
         case c.UserSet(name=name):
-            owned = {key.hash: key for key in account.keys.values() if key.owner == name}
-            return {hash_: owned.get(hash_, key) for hash_, key in keys.items()}
+            for key in accounts[number].keys.values():
+                if key.owner == name and key.hash in keys:
+                    keys[key.hash] = key
         case c.KeyRevoked(id=id_):
-            revoked = account.keys[id_].hash
-            return {hash_: key for hash_, key in keys.items() if hash_ != revoked}
-        case _:
-            return keys
+            keys.pop(accounts[number].keys[id_].hash, None)
+        case c.AccountDeleted():
+            for hash_ in [hash_ for hash_, key in keys.items() if key.account == number]:
+                del keys[hash_]
+
+
+def _without_sessions(
+    sessions: PersistentMap[bytes, Session], are_over: Callable[[Session], bool]
+) -> PersistentMap[bytes, Session]:
+    for hash_, session in sessions.items():
+        if are_over(session):
+            sessions = sessions.without(hash_)
+    return sessions
 
 
 def _fold_sessions(
-    sessions: Mapping[bytes, Session], recorded: c.RecordedChange
-) -> Mapping[bytes, Session]:
-    """The open sessions after a change; a session ends with its key or its user."""
+    sessions: PersistentMap[bytes, Session], recorded: c.RecordedChange
+) -> PersistentMap[bytes, Session]:
+    """The sessions after a change; a session ends with its key or its user."""
     number, change = recorded.account, recorded.change
     match change:
         case c.SessionStarted():
@@ -368,27 +379,33 @@ def _fold_sessions(
                 started_at=recorded.at,
                 ends_at=change.ends_at,
             )
-            kept = {of: each for of, each in sessions.items() if recorded.at < each.ends_at}
-            if len(kept) >= MAX_SESSIONS:
-                fullest = most_frequent(each.account for each in kept.values())
-                del kept[next(of for of, each in kept.items() if each.account == fullest)]
-            return {**kept, change.hash: session}
+            if len(sessions) >= MAX_SESSIONS:
+                sessions = _make_room(sessions, recorded.at)
+            return sessions.with_item(change.hash, session)
         case c.SessionEnded():
-            return {of: each for of, each in sessions.items() if of != change.hash}
+            return sessions.without(change.hash)
         case c.KeyRevoked(id=id_):
-            return {
-                of: each
-                for of, each in sessions.items()
-                if (each.account, each.parent) != (number, id_)
-            }
+            return _without_sessions(
+                sessions, lambda each: (each.account, each.parent) == (number, id_)
+            )
         case c.UserRemoved(name=name):
-            return {
-                of: each
-                for of, each in sessions.items()
-                if not (each.is_user and (each.account, each.owner) == (number, name))
-            }
+            return _without_sessions(
+                sessions,
+                lambda each: each.is_user and (each.account, each.owner) == (number, name),
+            )
+        case c.AccountDeleted():
+            return _without_sessions(sessions, lambda each: each.account == number)
         case _:
             return sessions
+
+
+def _make_room(sessions: PersistentMap[bytes, Session], at: int) -> PersistentMap[bytes, Session]:
+    """Fewer sessions than `MAX_SESSIONS`: those that have not ended at `at` (µs), or without one."""
+    kept = {of: each for of, each in sessions.items() if at < each.ends_at}
+    if len(kept) >= MAX_SESSIONS:
+        fullest = most_frequent(each.account for each in kept.values())
+        del kept[next(of for of, each in kept.items() if each.account == fullest)]
+    return PersistentMap(kept)
 
 
 def most_frequent(accounts: Iterable[int]) -> int:
@@ -432,8 +449,7 @@ def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
             proposal = Proposal(**structs.asdict(change), by=recorded.by, at=recorded.at)
             return _put(account, "proposals", change.number, proposal)
         case c.AlertMarked():
-            mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
-            return _put(account, "alert_marks", (change.sequence, change.number), mark)
+            return _mark_alert(account, change, recorded)
         case c.SearchSaved():
             return _put(account, "searches", change.name, change.query)
         case c.SearchDropped():
@@ -457,11 +473,10 @@ def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
             return _put(account, "keys", change.id, revoked)
         case c.UserSet():
             user = AccountUser(change.name, change.role, recorded.at, recorded.by, change.merchants)
-            keys = {
-                id_: _limit_key(key, user.merchants) if key.owner == user.name else key
-                for id_, key in account.keys.items()
-            }
-            return _put(replace(account, keys=keys), "users", user.name, user)
+            for id_, key in account.keys.items():
+                if key.owner == user.name:
+                    account = _put(account, "keys", id_, _limit_key(key, user.merchants))
+            return _put(account, "users", user.name, user)
         case c.UserLinkMade():
             return _note_link(account, change.name, recorded.by)
         case c.UserRemoved():
@@ -470,16 +485,30 @@ def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
             return account
 
 
+def _mark_alert(account: Account, change: c.AlertMarked, recorded: c.RecordedChange) -> Account:
+    """Set an alert's mark, and drop those older than every alert that is kept: an alert is at most a
+    minute newer than its marks, and is removed within an hour when `retention_days` are over."""
+    of, marks = (change.sequence, change.number), account.alert_marks
+    # A mark that is set again becomes the last, so that the oldest is the first.
+    mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
+    marks = marks.without(of).with_item(of, mark)
+    oldest = recorded.at - (account.settings.retention_days + 1) * DAY
+    for each in marks:
+        if (marks[each].at or 0) >= oldest:
+            break
+        marks = marks.without(each)
+    return replace(account, alert_marks=marks)
+
+
 def _put(account: Account, part: str, key: Hashable, value: object) -> Account:
     """The account with one item of a mapping set."""
-    changed: dict[str, Any] = {part: {**getattr(account, part), key: value}}
+    changed: dict[str, Any] = {part: getattr(account, part).with_item(key, value)}
     return replace(account, **changed)
 
 
 def _remove(account: Account, part: str, key: Hashable) -> Account:
     """The account without one item of a mapping."""
-    kept = {each: value for each, value in getattr(account, part).items() if each != key}
-    changed: dict[str, Any] = {part: kept}
+    changed: dict[str, Any] = {part: getattr(account, part).without(key)}
     return replace(account, **changed)
 
 

@@ -5,6 +5,7 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.lists.spec import ListSpec
 from tollkeeper.engine.registry import changes, sessions, state
 from tollkeeper.engine.registry.state import Configuration, fold_change, fold_changes
@@ -98,6 +99,31 @@ def test_a_change_leaves_the_state_before_it_and_other_accounts_alone(history):
         assert repr(before) == text
         assert state.accounts[2] is other
         assert state.keys[b"m"].account == 2
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 5), st.sampled_from((0, 1, 3, 9)), st.sampled_from(("closed", "open"))
+        ),
+        max_size=12,
+    )
+)
+def test_alert_marks_are_kept_as_long_as_their_alerts_can_be_and_no_longer_than_those_after(
+    history,
+):
+    rare = changes.SettingsChanged(changes.AccountSettings(retention_days=2), ("retention_days",))
+    known = fold_changes(Configuration(), recorded([*_begin, rare]))
+    expected, at = {}, 0
+    for sequence, (alert, days, to) in enumerate(history, start=100):
+        at += days * DAY
+        mark = changes.AlertMarked(alert, 0, to, "")
+        known = fold_change(known, changes.RecordedChange(sequence, at, 1, "ana", mark))
+        expected[alert, 0] = at
+        expected = {of: marked for of, marked in expected.items() if marked >= at - 3 * DAY}
+        marks = known.accounts[1].alert_marks
+        assert {of: mark.at for of, mark in marks.items()} == expected
 
 
 def test_only_good_keys_open_anything():

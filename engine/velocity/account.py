@@ -33,7 +33,7 @@ from tollkeeper.engine.velocity.first_seen import FirstSeenSeries, SeenTimes
 from tollkeeper.engine.velocity.groups import Reader
 from tollkeeper.engine.velocity.plan import merge_plans
 from tollkeeper.engine.velocity.series import Memory, Series
-from tollkeeper.engine.velocity.series_set import SeriesSet, StateChange
+from tollkeeper.engine.velocity.series_set import ElementsChange, SeriesSet, StateChange
 from tollkeeper.grammar.program import Value
 
 MAX_ELEMENTS = 100
@@ -46,11 +46,11 @@ SEAL_STEP = 500
 
 @dataclass
 class SeriesFilling:
-    """Series being filled. `deferred` are the changes observed meanwhile, which `seal` merges;
-    `prepared` are the series whose large groups have been indexed for fast reads."""
+    """Series being filled. `deferred` is what the changes observed meanwhile remove from and add to
+    them, which `seal` merges; `prepared` are the series whose large groups have been indexed for fast reads."""
 
     series_set: SeriesSet
-    deferred: deque[StateChange] = field(default_factory=deque)
+    deferred: deque[ElementsChange] = field(default_factory=deque)
     prepared: set[str] = field(default_factory=set)
 
 
@@ -120,6 +120,7 @@ class AccountWindows:
     ) -> tuple[Value | None, ...]:
         """Count a live record, and read windows that `require` has prepared."""
         whole, at = self._whole, record.time
+        defer = self._deferring(_change(sequence, record)) if self._fillings else ()
         whole.arrive(record.arrived)
         further: list[Value | None] = [None] * len(reads)
         if reads:
@@ -139,8 +140,8 @@ class AccountWindows:
         else:
             assert not own
             whole.change(_change(sequence, record))
-        for filling in self._fillings.values():
-            filling.deferred.append(_change(sequence, record))
+        for filling, elements in defer:
+            filling.deferred.append(elements)
         self._records_until_check -= 1
         if self._records_until_check < 0 and self.enforce_cap():
             self.require(reads, own)
@@ -182,9 +183,10 @@ class AccountWindows:
 
     def change(self, change: StateChange) -> None:
         """Count a live change, and defer it for the series that are being filled."""
+        defer = self._deferring(change)
         self._whole.change(change)
-        for filling in self._fillings.values():
-            filling.deferred.append(change)
+        for filling, elements in defer:
+            filling.deferred.append(elements)
 
     def enforce_cap(self) -> bool:
         """Give up the largest series while there are more elements than the cap; whether any was."""
@@ -244,7 +246,8 @@ class AccountWindows:
         self._whole.reach(up_to)
         _count_stored(self._whole, records)
         for filling in self._fillings.values():
-            filling.deferred.extend(_change(up_to, record) for record in records)
+            elements_changed = filling.series_set.elements_changed
+            filling.deferred.extend(elements_changed(_change(up_to, each)) for each in records)
 
     def restore(self, fill: Fill, series: str, newest: int, columns: Iterable[Columns]) -> None:
         """Load a series' elements from a snapshot taken when `newest` (µs) was the latest arrival."""
@@ -271,7 +274,7 @@ class AccountWindows:
         whole.clock.newest = max(whole.clock.newest, series_set.clock.newest)
         series_set.arrive(whole.clock.newest)
         for _ in range(min(SEAL_STEP, len(filling.deferred))):
-            series_set.change(filling.deferred.popleft())
+            series_set.change_elements(filling.deferred.popleft())
         if filling.deferred:
             return False
         for digest, series in series_set.windows.items():
@@ -362,6 +365,14 @@ class AccountWindows:
             None if (group := groups[position]) is None else read(group, at)
             for windows in own
             for position, read in self._own[id(windows)].readers
+        ]
+
+    def _deferring(self, change: StateChange) -> list[tuple[SeriesFilling, ElementsChange]]:
+        """What each filling is to defer of a change. As the states' environments may have to read the
+        journal, which can fail, this is called before anything is counted."""
+        return [
+            (filling, filling.series_set.elements_changed(change))
+            for filling in self._fillings.values()
         ]
 
     def _forget_readers(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tollkeeper.engine.velocity.contract import (
     Count,
@@ -15,6 +15,9 @@ from tollkeeper.engine.velocity.contract import (
     SeriesPlan,
     State,
 )
+
+Element: TypeAlias = tuple[Group, Any]
+"""A group and a value."""
 
 
 def group_of(key: Key) -> Group:
@@ -75,9 +78,9 @@ def add_record(count: Count, state: State, time: int, puts: Sequence[Put]) -> Se
     )
 
 
-def elements_of(count: Count, puts: int, state: State | None) -> dict[int, list[tuple[Group, Any]]]:
-    """The groups and values that a record adds to each of `puts` series, by the series' index."""
-    elements: dict[int, list[tuple[Group, Any]]] = {}
+def elements_of(count: Count, puts: int, state: State | None) -> dict[int, list[Element]]:
+    """The elements that a record adds to each of `puts` series, by the series' index."""
+    elements: dict[int, list[Element]] = {}
 
     def collect(index: int) -> Put:
         return lambda _time, group, value: elements.setdefault(index, []).append((group, value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from tollkeeper.engine.velocity.contract import (
     SeriesPlan,
     State,
 )
-from tollkeeper.engine.velocity.elements import add_record, elements_of, plan_counting
+from tollkeeper.engine.velocity.elements import Element, add_record, elements_of, plan_counting
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries
 from tollkeeper.engine.velocity.groups import Clock
 from tollkeeper.engine.velocity.series import Series
@@ -34,6 +34,17 @@ class StateChange(Struct, frozen=True, gc=False):
     old: State | None
     new: State | None
     decided: bool = False
+
+
+class ElementsChange(Struct, frozen=True, gc=False):
+    """What a live change removes from and adds to series: for each that differs, its digest and the
+    elements, each a group and a value.
+    """
+
+    sequence: int
+    event: str | None
+    time: int
+    by_series: tuple[tuple[str, tuple[Element, ...], tuple[Element, ...]], ...]
 
 
 class SeriesRoute(NamedTuple):
@@ -158,6 +169,25 @@ class SeriesSet:
         for route in self._find_routes(event, change.decided):
             _replace(route, change.time, change.old, change.new, sequence)
 
+    def elements_changed(self, change: StateChange) -> ElementsChange:
+        """The elements that a live change removes and adds, for `change_elements`."""
+        found = []
+        for route in self._find_routes(change.event, change.decided):
+            before, after = _elements_of_states(route, change.old, change.new)
+            for index, plan in enumerate(route.plans):
+                removed, added = before.get(index, ()), after.get(index, ())
+                if removed != added:
+                    found.append((plan.digest, tuple(removed), tuple(added)))
+        return ElementsChange(change.sequence, change.event, change.time, tuple(found))
+
+    def change_elements(self, change: ElementsChange) -> None:
+        """Apply a live change to each series that it concerns and that is still in the set."""
+        self._advance_ages(change.sequence, change.event)
+        for digest, removed, added in change.by_series:
+            for series in (self.windows.get(digest), self.ages.get(digest)):
+                if series is not None and change.sequence > series.up_to:
+                    _replace_elements(series, change.time, removed, added)
+
     def replace(self, event: str | None, time: int, old: State, new: State) -> None:
         """Apply a stored update to each series of its event type."""
         for route in self._find_routes(event, False):
@@ -262,9 +292,7 @@ def _replace(
 
     A series that has the change at `sequence` from the journal already is left as it is.
     """
-    before, after = (
-        elements_of(route.counted.function, len(route.puts), each) for each in (old, new)
-    )
+    before, after = _elements_of_states(route, old, new)
     if before == after:
         return
     for index, those in enumerate(route.series):
@@ -273,7 +301,23 @@ def _replace(
             continue
         for series in those:
             if sequence is None or sequence > series.up_to:
-                for group, value in removed:
-                    series.take(time, group, value)
-                for group, value in added:
-                    series.put(time, group, value)
+                _replace_elements(series, time, removed, added)
+
+
+def _elements_of_states(
+    route: SeriesRoute, old: State | None, new: State | None
+) -> tuple[dict[int, list[Element]], dict[int, list[Element]]]:
+    function, puts = route.counted.function, len(route.puts)
+    return elements_of(function, puts, old), elements_of(function, puts, new)
+
+
+def _replace_elements(
+    series: Series | FirstSeenSeries,
+    time: int,
+    removed: Iterable[Element],
+    added: Iterable[Element],
+) -> None:
+    for group, value in removed:
+        series.take(time, group, value)
+    for group, value in added:
+        series.put(time, group, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import hypothesis.strategies as st
@@ -46,6 +47,19 @@ async def test_a_fill_takes_stored_records_and_what_came_in_meanwhile(windows: W
     while not await windows.seal(fill):
         pass
     assert await windows.read(1, START + 3, [BY_IP]) == (4,)
+
+
+async def test_a_fill_holds_nothing_of_what_came_in_meanwhile_but_what_its_series_count(
+    windows: Windows,
+) -> None:
+    fill = await windows.add(1, [plan("payments")])
+    record = payment(START, Paid("a"))
+    held = sys.getrefcount(record.state), sys.getrefcount(record.state.payment)
+    await windows.observe(record, [])
+    assert (sys.getrefcount(record.state), sys.getrefcount(record.state.payment)) == held
+    while not await windows.seal(fill):
+        pass
+    assert await windows.read(1, START, [BY_IP]) == (1,)
 
 
 async def test_an_update_during_the_fill_of_a_payment_not_yet_filled_counts_once(

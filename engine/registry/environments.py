@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
-from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from tollkeeper.engine.journal.journal import Journal
@@ -55,7 +54,7 @@ class PastEnvironments:
     def at(self, sequence: int) -> Environment:
         """The environment that the record at this sequence number was decided in; as far back as
         the history is kept."""
-        now, settings = self._now, self._account.settings
+        now = self._now
         if now is not None and sequence > self._changed:
             return now
         lists: dict[str, EntryList] = {} if now is None else dict(now.lists)
@@ -68,29 +67,27 @@ class PastEnvironments:
                     lists[name] = found
                 else:
                     tables[name] = found
-        rates: Mapping[tuple[str, str], int] = (
-            scaled_rates(settings)
-            if sequence > self._account.settings_changed
-            else PastRates(self._past_states, self._account, sequence)
-        )
-        return Environment(lists, tables, rates, ZoneInfo(settings.time_zone))
+        rates = self._rates_at(sequence)
+        return Environment(lists, tables, rates, ZoneInfo(self._account.settings.time_zone))
+
+    def _rates_at(self, sequence: int) -> Mapping[tuple[str, str], int]:
+        changed = self._account.rates_changed
+        held = bisect_left(changed, sequence)
+        if held == len(changed):
+            return scaled_rates(self._account.settings)
+        return PastRates(self._past_states, changed[held - 1]) if held else {}
 
 
 class PastRates(Mapping[tuple[str, str], int]):
-    """The rates as of a sequence number, read when the first of them is needed."""
+    """The rates since the sequence number `changed`, read when the first of them is needed."""
 
-    def __init__(self, past_states: PastStates, account: Account, sequence: int) -> None:
+    def __init__(self, past_states: PastStates, changed: int) -> None:
         self._past_states = past_states
-        self._account = account
-        self._sequence = sequence
+        self._changed = changed
 
     @cached_property
     def _names(self) -> Mapping[tuple[str, str], int]:
-        account = self._account
-        owner = account.number if account.live is None else account.live
-        settings = self._past_states.settings(owner, account.settings_changed)
-        held = bisect_left(settings, self._sequence, key=itemgetter(0))
-        return scaled_rates(settings[held - 1][1]) if held else {}
+        return self._past_states.rates(self._changed)
 
     def __getitem__(self, pair: tuple[str, str]) -> int:
         return self._names[pair]

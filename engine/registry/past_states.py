@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from heapq import merge
 from itertools import chain, islice, takewhile
@@ -14,29 +14,30 @@ from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.changes import (
     AccountCreated,
-    AccountSettings,
     RecordedChange,
     SettingsChanged,
     decode_change,
 )
+from tollkeeper.engine.registry.settings import scaled_rates
 from tollkeeper.engine.registry.state import Configuration, fold_changes
 
 HELD = 8
 """The most states that are cached; none has a list's entries or other personal data."""
+HELD_RATES = 64
+"""The most changes of rates that are cached: an update reads those of its payment's time."""
 
 
 class PastStates:
     """One account's configuration as of a sequence number.
 
     `owners(account)` are the accounts whose changes lead to it: itself, and of a test account its
-    live one. `settings(account, up_to)` are all settings that it had up to a sequence number, each
-    with the number from which it held.
+    live one. `rates(changed)` are the rates that the settings changed at this sequence number have.
     """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.at = lru_cache(HELD)(self._fold)
-        self.settings = lru_cache(HELD)(self._settings)
+        self.rates = lru_cache(HELD_RATES)(self._rates)
         self.owners = cache(self._owners)
 
     def _fold(self, account: int, sequence: int) -> Configuration:
@@ -50,14 +51,14 @@ class PastStates:
     def _owners(self, account: int) -> frozenset[int]:
         return owners_of(account, recorded_changes(islice(self._entries(account), 1)))
 
-    def _settings(self, account: int, up_to: int) -> list[tuple[int, AccountSettings]]:
-        return [
-            (each.sequence, each.change.settings)
-            for each in recorded_changes(self._entries(account, up_to=up_to))
-            if isinstance(each.change, SettingsChanged)
-        ]
+    def _rates(self, changed: int) -> Mapping[tuple[str, str], int]:
+        (recorded,) = recorded_changes(self._entries(None, changed - 1, changed))
+        assert isinstance(recorded.change, SettingsChanged)
+        return scaled_rates(recorded.change.settings)
 
-    def _entries(self, account: int, after: int = 0, up_to: int | None = None) -> Iterator[Entry]:
+    def _entries(
+        self, account: int | None, after: int = 0, up_to: int | None = None
+    ) -> Iterator[Entry]:
         batches = self._journal.replay(account, after=after, up_to=up_to, kinds=(Kind.CHANGE,))
         return chain.from_iterable(batches)
 

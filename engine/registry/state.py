@@ -198,7 +198,8 @@ class Account:
 
     `test` is the number of its test account, `live` that of the account whose test account it is.
     A test account has the files, the settings and the shipped scorecard of its live one, and is
-    suspended with it. `settings_changed` is the sequence number from which its settings hold.
+    suspended with it. `settings_changed` is the sequence number from which its settings hold;
+    `rates_changed` are those of all changes of its rates, oldest first.
 
     `link_makers` are, by user name, the users and keys that ever made sign-in links for it; they
     stay when the user is removed, as the name may be given again.
@@ -209,6 +210,7 @@ class Account:
     created_at: int
     settings: c.AccountSettings = field(default_factory=c.AccountSettings)
     settings_changed: int = 0
+    rates_changed: tuple[int, ...] = ()
     keys: PersistentMap[str, ApiKey] = field(default_factory=PersistentMap)
     users: PersistentMap[str, AccountUser] = field(default_factory=PersistentMap)
     link_makers: PersistentMap[str, frozenset[str]] = field(default_factory=PersistentMap)
@@ -326,7 +328,15 @@ def _delete_account(accounts: dict[int, Account], recorded: c.RecordedChange) ->
     return DeletedAccount(gone.number, gone.name, gone.created_at, recorded.at, recorded.by)
 
 
-_SHARED = ("files", "settings", "settings_changed", "shipped", "suspended_at", "suspended_by")
+_SHARED = (
+    "files",
+    "settings",
+    "settings_changed",
+    "rates_changed",
+    "shipped",
+    "suspended_at",
+    "suspended_by",
+)
 
 
 def _share(live: Account, test: Account) -> Account:
@@ -421,7 +431,7 @@ def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
         case c.AccountResumed():
             return replace(account, suspended_at=None, suspended_by=None)
         case c.SettingsChanged():
-            return replace(account, settings=change.settings, settings_changed=recorded.sequence)
+            return _set_settings(account, change.settings, recorded.sequence)
         case c.ListMade():
             made = ListState(change.spec, content=0, changed=recorded.sequence)
             return _put(account, "lists", change.name, made)
@@ -483,6 +493,13 @@ def _fold_access(account: Account, recorded: c.RecordedChange) -> Account:
             return _remove(account, "users", change.name)
         case _:
             return account
+
+
+def _set_settings(account: Account, settings: c.AccountSettings, sequence: int) -> Account:
+    changed = account.rates_changed
+    if settings.rates != account.settings.rates:
+        changed = (*changed, sequence)
+    return replace(account, settings=settings, settings_changed=sequence, rates_changed=changed)
 
 
 def _mark_alert(account: Account, change: c.AlertMarked, recorded: c.RecordedChange) -> Account:

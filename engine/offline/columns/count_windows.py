@@ -2,8 +2,9 @@
 
 A record counts only in the groups of its keys. So history is divided into parts by keys, which are
 counted in processes of their own. Where keys do not divide the payments well, time does: a part
-then also counts what its windows reach before its first payment. The result is a table of values by
-the payment's sequence number.
+then also counts what its windows reach before its first payment. Few payments are not divided: all
+windows are counted in one reading of them. The result is a table of values by the payment's sequence
+number.
 """
 
 # ruff: noqa: S608 - what is put into the queries is made of columns' names and of checked programs
@@ -83,15 +84,20 @@ def plan_of(asked: WindowsAsked) -> ReplayPlan:
 
 
 def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mapping[int, str]:
-    """Count windows; makes a table in `tables` for all windows with the same keys, with the values
-    of each payment.
+    """Count windows; makes tables in `tables` with the values of each payment.
 
     Returns the tables' names by the windows' indexes. Raises `JournalError`.
     """
     if not asked.indexes:
         return {}
+    plan = plan_of(asked)
     with TemporaryDirectory(prefix="toll-columns-") as folder:
-        with open_history(asked, start_of(asked, plan_of(asked))) as exported:
+        with open_history(asked, start_of(asked, plan)) as exported:
+            if _payments(exported) < PAYMENTS_A_PROCESS:
+                whole = CountedSpan(0, LAST_NUMBER, start_of(asked, plan))
+                part = WindowsPart(asked, None, 0, 1, whole, Path(folder, "whole.parquet"))
+                count_part(part, plan, exported)
+                return join_parts([part], tables)
             parts = [
                 part
                 for windows in group_windows(asked)
@@ -106,9 +112,12 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
 
 def _processes(asked: WindowsAsked, exported: ExportedHistory) -> int:
     """How many processes to use for the windows of the same keys."""
-    payments = sum(exported.progress.parts[part].payments for part in exported.parts)
     each = COLUMNS_A_PROCESS if _can_count(asked) else PAYMENTS_A_PROCESS
-    return max(1, min(len(os.sched_getaffinity(0)), payments // each))
+    return max(1, min(len(os.sched_getaffinity(0)), _payments(exported) // each))
+
+
+def _payments(exported: ExportedHistory) -> int:
+    return sum(exported.progress.parts[part].payments for part in exported.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +228,11 @@ def group_windows(asked: WindowsAsked) -> Iterator[WindowsAsked]:
 
 
 def _can_count(asked: WindowsAsked) -> bool:
-    """Whether the windows, all of the same keys, can be counted from columns."""
+    """Whether the windows can be counted from columns: those of the same keys that SQL expresses."""
+    digests = Digests(asked.program.lets)
+    keys = {tuple(map(digests.of, history.keys)) for history in histories_of(asked)}
+    if len(keys) > 1:
+        return False
     translation = _translation_of(asked)
     return all(says_window(each, translation) for each in histories_of(asked))
 

@@ -504,6 +504,24 @@ def test_windows_that_are_to_be_counted_say_nothing_at_once(evening: Path) -> No
     )
 
 
+def test_windows_of_several_keys_are_counted_together_where_payments_are_few(
+    evening: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def divided(*_of: Any) -> Iterator[WindowsPart]:
+        raise AssertionError
+
+    monkeypatch.setattr(windows_module, "split_windows", divided)
+    text = """
+rule checkout
+  condition often when count(payments by user.id over 2h) > 2 then deny
+  condition spent when sum(payments.amount by device.ip_address over 3h) > 40 then challenge
+"""
+    of = (rule(text), (0, to_microseconds(START) + DAY), {}, quiet)
+    assert backtest_columns(evening / "columns", "shop", *of) == backtest_account(
+        evening / "data", "shop", *of
+    )
+
+
 def test_windows_are_counted_in_several_processes(
     evening: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

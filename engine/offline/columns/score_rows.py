@@ -45,6 +45,9 @@ def score_rows(asked: RowsAsked, facts: FactRows) -> None:
     tables, scorecard = asked.exported.tables, asked.tried.program
     assert isinstance(scorecard, Scorecard)
     tables.execute("CREATE TABLE scored (sequence BIGINT, score BIGINT)")
+    # The columns of the scorecard's lets are added to a view of its own: nothing reads them later.
+    tables.execute("ALTER VIEW seen RENAME TO unscored")
+    tables.execute("CREATE VIEW seen AS FROM unscored")
     logit = _sayable_logit(asked, facts, scorecard)
     if logit is not None:
         rounded = sql_steps(exp.column("logit"), *_steps()).sql(DIALECT)
@@ -57,9 +60,8 @@ def score_rows(asked: RowsAsked, facts: FactRows) -> None:
         found = [(sequence, decision.score) for sequence, decision in batch]
         register(tables, "found", ("sequence", "score"), found)
         tables.execute("INSERT INTO scored FROM found")
-    tables.execute("ALTER VIEW seen RENAME TO unscored")
     tables.execute(
-        "CREATE VIEW seen AS SELECT unscored.* REPLACE (scored.score AS score)"
+        "CREATE OR REPLACE VIEW seen AS SELECT unscored.* REPLACE (scored.score AS score)"
         " FROM unscored JOIN scored USING (sequence)"
     )
 

@@ -53,21 +53,18 @@ class ColumnsAsked(NamedTuple):
 class RowsOfProgram:
     """A program for the rows of `seen` for which the SQL `holds` is true.
 
-    `number` distinguishes the columns of its windows from those of other programs.
+    `number` distinguishes the columns of its windows from those of other programs. `windows` are the
+    export's columns for its aggregates, in their order.
     """
 
     number: int
     candidate: Candidate
+    windows: tuple[WindowColumn, ...]
     holds: str = "TRUE"
 
     @property
     def program(self) -> Rule | Scorecard:
         return self.candidate.program
-
-    @property
-    def windows(self) -> tuple[WindowColumn, ...]:
-        """The export's columns for its aggregates, in their order."""
-        return window_columns(self.program, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,8 @@ class RowsAsked:
 def ask_rows(asked: ColumnsAsked, exported: ExportedHistory) -> RowsAsked:
     """The rows to decide, of the days that were opened, and the rules that then decide."""
     account, program = exported.account, asked.program
-    tried = RowsOfProgram(0, candidate_of(program, account, asked.late))
+    candidate = candidate_of(program, account, asked.late)
+    tried = RowsOfProgram(0, candidate, window_columns(program, {}))
     rules: tuple[RowsOfProgram, ...] = (tried,)
     if isinstance(program, Scorecard):
         rules = tuple(_rules_that_decided(exported, asked.late))
@@ -121,7 +119,8 @@ def _rules_that_decided(exported: ExportedHistory, late: int) -> Iterator[RowsOf
         loaded = load_rule(rule, version, vocabulary)
         candidate = rule_candidate(rule, loaded, every_recommendation, vocabulary, late)
         named = exp.Literal.string(name).sql(DIALECT)
-        yield RowsOfProgram(number, candidate, f"(was_rule = {named} AND was_version = {version})")
+        holds = f"(was_rule = {named} AND was_version = {version})"
+        yield RowsOfProgram(number, candidate, window_columns(rule, {}), holds)
 
 
 def settings_of(exported: ExportedHistory) -> list[tuple[int, AccountSettings]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tollkeeper.engine.velocity.contract import CompiledSeries, CountedSeries, SeriesPlan, Window
@@ -12,17 +12,18 @@ from tollkeeper.grammar.program import (
     ArrivalFact,
     Call,
     DecisionFact,
+    Expression,
     History,
     InList,
     LabelFact,
     Let,
     LetValue,
-    Node,
     Presence,
     Series,
     TableValue,
 )
 from tollkeeper.grammar.types import Boolean, Instant
+from tollkeeper.grammar.walk import children
 
 Compile: TypeAlias = Callable[[Series], CompiledSeries]
 Digest: TypeAlias = Callable[[Series], str]
@@ -71,6 +72,7 @@ def plan(
             compiled[name] = compile_series(series)
         if series.event is None:
             counted[name] = (series, three_valued)
+        read = [*_nodes_read(series, lets)]
         plans.append(
             SeriesPlan(
                 digest=name,
@@ -78,9 +80,9 @@ def plan(
                 by=_by(series, digest),
                 over=history.over,
                 ages=history.over is None,
-                decided=_contains(series, lets, _is_of_decision),
-                looks_up=_contains(series, lets, _is_looked_up),
-                labelled=_contains(series, lets, _is_label),
+                decided=any(map(_is_of_decision, read)),
+                looks_up=any(map(_is_looked_up, read)),
+                labelled=any(map(_is_label, read)),
                 valued=three_valued or series.value is not None,
                 missing=three_valued,
                 compiled=compiled[name],
@@ -156,33 +158,28 @@ def _by(series: Series, digest: Digest) -> str:
     return digest(series if series.event else replace(series, where=None, value=None))
 
 
-def _is_of_decision(node: Node) -> bool:
+def _is_of_decision(node: Expression) -> bool:
     return isinstance(node, DecisionFact)
 
 
-def _is_label(node: Node) -> bool:
+def _is_label(node: Expression) -> bool:
     return isinstance(node, LabelFact)
 
 
-def _is_looked_up(node: Node) -> bool:
+def _is_looked_up(node: Expression) -> bool:
     """Whether a value comes from the account's lists, tables or rates."""
     is_rate = isinstance(node, Call) and node.function == "amount_in"
     return is_rate or isinstance(node, InList | TableValue)
 
 
-def _contains(series: Series, lets: Sequence[Let], is_wanted: Callable[[Node], bool]) -> bool:
-    """Whether an expression of the series, or a let that it reads, has a wanted node."""
-    pending: list[object] = [series]
+def _nodes_read(series: Series, lets: Sequence[Let]) -> Iterator[Expression]:
+    """Everything in the expressions of the series and in the lets that they read, these once."""
+    pending = [*children(series)]
     seen: set[int] = set()
     while pending:
         node = pending.pop()
-        if isinstance(node, Node) and is_wanted(node):
-            return True
+        yield node
+        pending += children(node)
         if isinstance(node, LetValue) and node.index not in seen:
             seen.add(node.index)
             pending.append(lets[node.index].value)
-        if isinstance(node, tuple):
-            pending.extend(node)
-        elif is_dataclass(node):
-            pending.extend(getattr(node, field.name) for field in fields(node))
-    return False

@@ -66,9 +66,12 @@ def paths_argument(*kinds: Callable[[Path], bool]) -> Callable[..., Any]:
     A folder without any would pass each check: a wrong path must not look like success.
     """
 
+    def is_wanted(path: Path) -> bool:
+        return any(kind(path) for kind in kinds) and path.is_file()
+
     def refuse_empty(_context: object, _parameter: object, paths: Sequence[Path]) -> Sequence[Path]:
         for path in paths:
-            if path.is_dir() and not any(kind(each) for each in path.rglob("*") for kind in kinds):
+            if path.is_dir() and not any(map(is_wanted, path.rglob("*"))):
                 raise click.UsageError(f"`{path}` contains no rule file")
         return paths
 

@@ -159,6 +159,7 @@ def test_a_folder_without_rule_files_is_an_error(tmp_path: Path, command: str) -
     (tmp_path / "full" / "deep" / "shop.rule").write_text(LAID_OUT, encoding="utf-8")
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "payments.jsonl").write_text("{}\n")
+    (tmp_path / "empty" / "folder.rule").mkdir()
     assert run(command, tmp_path / "full")[0] == 0
     code, told = run(command, tmp_path / "full", tmp_path / "empty")
     assert (code, "contains no rule file" in " ".join(told.split())) == (2, True)

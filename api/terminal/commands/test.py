@@ -58,7 +58,8 @@ def test(
         if not (path.is_dir() or is_rule(path) or is_case(path)):
             raise click.UsageError(f"`{path}` is neither a rule file nor a file of cases")
     run = run_tests(paths, accept=accept, only=only)
-    unknown = [title for title in only if title not in {each.title for each in run.results}]
+    titles = {each.title for each in run.results}
+    unknown = [title for title in only if title not in titles]
     # The titles in a file with errors are not known.
     if unknown and not run.faults:
         raise click.UsageError(f"no test or case is called `{unknown[0]}`")

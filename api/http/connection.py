@@ -259,6 +259,8 @@ class Connection(HttpToolsProtocol):
         self._has_ended = False
         # The head, as it is parsed again, of a request to upgrade.
         self._upgrade: bytes | None = None
+        # The request that is being answered while one behind it waits.
+        self._before: RequestResponseCycle | None = None
         # The bytes discarded from a refused client; None if it wasn't refused.
         self._unread: int | None = None
         # The deadline of the head or body being received.
@@ -302,6 +304,11 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave_plain()
         super().connection_lost(exc)
+        if self._before is not None:
+            # uvicorn tells only the last request that was parsed.
+            self._before.disconnected = True
+            self._before.message_event.set()
+            self._before = None
         self._end_watch()
         self._unparsed = b""
         self._end_deadline()
@@ -531,6 +538,7 @@ class Connection(HttpToolsProtocol):
             # A pipelined request waits until the one before it is answered.
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
+            self._before = before
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         assert isinstance(cycle, Cycle)
@@ -563,6 +571,7 @@ class Connection(HttpToolsProtocol):
         if not self._takes_more():
             return
         if self.pipeline:
+            self._before = None
             self._start_asgi_task(*self.pipeline.pop())
         else:
             self._idle_since = self.loop.time()

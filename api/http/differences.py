@@ -30,8 +30,8 @@ def difference_route(of: FileKind) -> HTTPRouteHandler:
         tag=of.tag,
         summary=f"Show what changed in meaning between two versions of {of.one}",
         doc=(
-            "What was added, removed, moved or changed, in the author's terms; nothing for "
-            "two texts with the same meaning."
+            "What was added, removed, moved or changed, in the author's terms, `must` lines "
+            "included; nothing for two texts with the same meaning."
         ),
         scope="rules:read",
         answers={200: Answer("The differences.")},

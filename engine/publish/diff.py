@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
@@ -13,7 +14,10 @@ from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
 from tollkeeper.engine.registry.programs import decode_program
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.grammar import program as p
+from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.formatter import format_file
+from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.walk import PARTS, children
 
 DifferenceKind: TypeAlias = Literal["added", "removed", "moved", "changed"]
@@ -62,6 +66,7 @@ def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
         found += _differences(
             list(things(before.program)), list(things(after.program)), before, after
         )
+    found += _differences(list(_promises(before)), list(_promises(after)), before, after)
     return tuple(found)
 
 
@@ -149,6 +154,40 @@ def _decisive(program: p.Program) -> Iterator[NamedPart]:
             for number, label in enumerate(program.labels, start=1):
                 parts = {"label": label.label or "none", "of": (label.payment, None)}
                 yield NamedPart("label", str(number), {**parts, "when": (label.when, None)})
+
+
+def _promises(side: Side) -> Iterator[NamedPart]:
+    """A rule's `must` lines, from its text: a stored program is without them."""
+    if not isinstance(side.program, p.Rule) or "must" not in side.texts[None]:
+        return
+    text = _formatted(side.texts[None])
+    file = parse(text).file
+    items = () if file is None else file.items
+    named: Counter[str] = Counter()
+    for item in items:
+        if not isinstance(item, s.Must):
+            continue
+        title = "" if item.title is None else item.title.value
+        named[title] += 1
+        # Titles may be missing and may repeat.
+        place = str(named[title]) if not title or named[title] > 1 else ""
+        actions = ", ".join(sorted(action.text for action in item.actions))
+        yield NamedPart(
+            "must",
+            " ".join(filter(None, (title, place))),
+            {
+                "when": one_line(text[item.when.span.start : item.when.span.end]),
+                "never" if item.never else "always": actions,
+            },
+        )
+
+
+def _formatted(text: str) -> str:
+    """The text in its standard layout; as it is where a later release no longer reads it."""
+    try:
+        return format_file(text)
+    except ValueError:
+        return text
 
 
 def _type(type_: t.Type) -> str:

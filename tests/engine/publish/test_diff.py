@@ -181,3 +181,29 @@ def test_a_changed_metric_is_told_once() -> None:
     assert told(old, old.replace("by user_id", "by id")) == [
         "changed metric `failures` value: user_id → id"
     ]
+
+
+PROMISES = """rule checkout
+  condition busy when amount < 10.00 and currency == "EUR" then deny
+  must "partners pay small amounts"
+    when merchant.id == "m-1" and amount < 5.00
+    never deny
+  must "a trial is stopped" when type == "verify" always challenge, deny
+  must when amount > 5000.00 never allow
+"""
+
+
+def test_a_promise_that_was_dropped_weakened_or_made_is_told(snapshot: SnapshotAssertion) -> None:
+    new = PROMISES[: PROMISES.index('  must "a trial')].replace("5.00", "2.00")
+    new += """  must when amount > 5000.00 always deny
+  must "partners pay small amounts" when merchant.id == "m-2" never deny
+"""
+    assert "\n".join(told(PROMISES, new)) == snapshot
+    assert told(PROMISES, PROMISES) == []
+
+
+def test_a_promise_in_another_layout_says_the_same() -> None:
+    new = PROMISES.replace("challenge, deny", "deny,challenge").replace(
+        'm-1" and', 'm-1"   and #\n'
+    )
+    assert told(PROMISES, new.replace("amount < 5.00", "amount<5.00")) == []

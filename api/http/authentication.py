@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
+from litestar.types import Scope
 
 from tollkeeper.api.http.errors import (
     Problem,
@@ -25,12 +26,13 @@ from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
 from tollkeeper.engine.registry.keys import find_good, hash_key
 from tollkeeper.engine.registry.scopes import NarrowScope
-from tollkeeper.engine.registry.state import ApiKey
+from tollkeeper.engine.registry.state import ApiKey, Configuration
 
 ANY_SCOPE: Final = "any"
 """The scope of a route that accepts every valid key."""
 RouteScope: TypeAlias = NarrowScope | Literal["any"] | None
 """The scope that a route requires; None if it needs no key."""
+AUTHORIZATION: Final = b"authorization"
 _SCHEME = b"bearer "
 _MAX_KEY = 256
 
@@ -150,10 +152,40 @@ def key_of_request(known: RequestState) -> ApiKey:
 
 def presented_key(known: RequestState) -> str:
     """Return the key or session token that was sent. Raises `Problem` 401 without one."""
-    value = known.head.headers.get(b"authorization")
-    if value is None or value[:7].lower() != _SCHEME or len(value) > _MAX_KEY:
+    secret = secret_in(known.head.headers.get(AUTHORIZATION))
+    if secret is None:
         raise unauthorized()
-    return value[7:].strip().decode("latin-1")
+    return secret
+
+
+def secret_in(authorization: bytes | None) -> str | None:
+    """Return the key or session token of an `Authorization` header, None if it has none."""
+    if (
+        authorization is None
+        or authorization[: len(_SCHEME)].lower() != _SCHEME
+        or len(authorization) > _MAX_KEY
+    ):
+        return None
+    return authorization[len(_SCHEME) :].strip().decode("latin-1")
+
+
+def authorization_in(scope: Scope) -> bytes | None:
+    """Return the first `Authorization` header of a request without a state."""
+    return next((value for name, value in scope["headers"] if name == AUTHORIZATION), None)
+
+
+def is_known(state: Configuration, authorization: bytes | None, now: int) -> bool:
+    """Whether the header has a key or a session token that is valid at `now` (µs), as far as this
+    node knows. Counts as no use of it.
+    """
+    secret = secret_in(authorization)
+    if secret is None:
+        return False
+    hash_ = hash_key(secret)
+    session = state.sessions.get(hash_)
+    return find_good(state, hash_, now) is not None or (
+        session is not None and now < session.ends_at
+    )
 
 
 def check_scope(key: ApiKey, scope: NarrowScope) -> None:

@@ -39,7 +39,8 @@ HELD_BYTES = 1 << 16
 checked.
 """
 HELD_TOGETHER = 1 << 25
-"""The most bytes of bodies that a node holds for all requests; past it, requests are refused (503).
+"""The most bytes of bodies that a node holds for all requests with a key that it knows, and as many
+for all others; past it, requests are refused (503).
 """
 GRACE_S = 1.0
 """How long a former owner may still answer requests that were forwarded to it."""
@@ -112,7 +113,7 @@ def _too_much() -> Problem:
 
 @dataclass(slots=True)
 class Hold:
-    """Holds bodies before they are forwarded; `size` is the number of bytes over all requests."""
+    """Holds bodies before they are forwarded; `size` is the number of bytes over its requests."""
 
     size: int = 0
 

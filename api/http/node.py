@@ -15,6 +15,7 @@ from time import monotonic
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
+from tollkeeper.api.http.authentication import AUTHORIZATION, authorization_in, is_known
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer, unavailable
 from tollkeeper.api.http.forward import (
@@ -55,6 +56,8 @@ class SharingNode:
         self._owner = ""
         self._owner_address = ""
         self._held = Hold()
+        # Of their own, so that nobody without a key takes the place of payments.
+        self._held_of_strangers = Hold()
 
     def serve(self, engine: Engine, app: ASGIApp, answer_plain: AnswerStepped) -> None:
         """Use this engine, its application, and what answers plain requests from now on."""
@@ -142,7 +145,7 @@ class SharingNode:
 
     async def _pass_on(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         try:
-            async with self._held.body(receive) as body:
+            async with self._hold_for(authorization_in(scope)).body(receive) as body:
                 if body is None:
                     return
                 going = outgoing(scope, body)
@@ -155,16 +158,23 @@ class SharingNode:
 
     async def _pass_plain_on(self, request: PlainRequest) -> bool:
         size = len(request.whole)
+        hold = self._hold_for(request.plain.head.headers.get(AUTHORIZATION))
         try:
-            self._held.add(size)
+            hold.add(size)
             try:
                 forward = partial(self._forwarder.forward_payment, request=request)
                 return await self._forward(forward, partial(payment_may_repeat, request))
             finally:
-                self._held.size -= size
+                hold.size -= size
         except Problem as problem:
             await answer(sending(request), problem)
             return True
+
+    def _hold_for(self, authorization: bytes | None) -> Hold:
+        assert self.engine is not None
+        if is_known(self.engine.state, authorization, self.engine.clock()):
+            return self._held
+        return self._held_of_strangers
 
     async def _forward(
         self,

@@ -14,6 +14,7 @@ from litestar.enums import ScopeType
 from litestar.types import HTTPScope, Receive, Scope, Send
 from msgspec import Struct
 
+from tollkeeper.api.http.authentication import AUTHORIZATION, authorization_in, secret_in
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer
 from tollkeeper.api.http.forward import Hold
@@ -24,7 +25,6 @@ from tollkeeper.api.http.taken_payments import AnswerTaken
 from tollkeeper.engine.registry.keys import shard_named
 
 _BY_BODY = frozenset((b"/v1/sessions", b"/v1/sign-ins"))
-_SCHEME = b"bearer "
 
 
 class _Session(Struct, frozen=True):
@@ -61,8 +61,7 @@ class Shards:
         elif scope["method"] == "POST" and scope["raw_path"] in _BY_BODY:
             await self._by_body(scope, receive, send)
         else:
-            key = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            await self._of_key(key).public(scope, receive, send)
+            await self._of_key(authorization_in(scope)).public(scope, receive, send)
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for other nodes."""
@@ -73,8 +72,8 @@ class Shards:
 
     def plain(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
         """Answer a plain request of a client."""
-        key = request.plain.head.headers.get(b"authorization", b"")
-        return self._of_key(key).plain(request)
+        authorization = request.plain.head.headers.get(AUTHORIZATION)
+        return self._of_key(authorization).plain(request)
 
     def taking(self, shard: bytes) -> AnswerTaken:
         """Return what answers payments of the named shard that other nodes send."""
@@ -108,10 +107,8 @@ class Shards:
                 return number
         return 1
 
-    def _of_key(self, authorization: bytes) -> SharingNode:
-        scheme, secret = authorization[: len(_SCHEME)], authorization[len(_SCHEME) :]
-        named = secret.strip().decode("latin-1") if scheme.lower() == _SCHEME else ""
-        return self._node(shard_named(named))
+    def _of_key(self, authorization: bytes | None) -> SharingNode:
+        return self._node(shard_named(secret_in(authorization) or ""))
 
     def _named_by(self, number: bytes) -> SharingNode:
         return self._named.get(number, self._nodes[0])

@@ -376,7 +376,7 @@ async def try_webhook(
         raise Conflict("id", "a sample is on its way already: wait for its answer")
     async with turn:
         body = sample_body(chosen)
-        status, error = await send_sample(engine.reach, webhook.url, secrets, body, now)
+        status, error = await send_sample(engine.reach, account, webhook.url, secrets, body, now)
     return SampleAnswer(SampleView(status is not None and 200 <= status < 300, status, error))
 
 

@@ -10,8 +10,9 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from socket import SOCK_STREAM, gaierror, inet_aton, inet_ntoa
@@ -26,8 +27,12 @@ from tollkeeper.engine.registry.errors import Invalid
 Reach: TypeAlias = Literal["public", "any"]
 """`public`: https to public addresses alone. `any`: http and private addresses too."""
 
+resolving_for: ContextVar[int | None] = ContextVar("resolving_for", default=None)
+"""The account whose webhook a connection is for; a pool tells its backend only host and port."""
 
-_RESOLVED_AT_ONCE = 32
+_RESOLVED_AT_ONCE = 256
+_OF_ACCOUNT = 10
+"""The most names that are resolved at once, and those of one account."""
 _NAME = re.compile(r"(?![0-9.]+$)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 
@@ -102,6 +107,23 @@ def _resolvers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_RESOLVED_AT_ONCE, thread_name_prefix="resolver")
 
 
+_resolving: dict[int | None, list[Future[Any]]] = {}
+"""By account, the names that were being resolved when another was asked for."""
+
+
+def _resolve(look_up: Callable[[], Any]) -> Future[Any]:
+    """Look a name up in a thread, which may be busy long after nobody waits for it any more. Raises
+    `ConnectError` where the account has too many such.
+    """
+    account = resolving_for.get()
+    before = [each for each in _resolving.get(account, ()) if not each.done()]
+    if len(before) >= _OF_ACCOUNT:
+        raise httpcore.ConnectError("too many names of the account's webhooks are being resolved")
+    begun = _resolvers().submit(look_up)
+    _resolving[account] = [*before, begun]
+    return begun
+
+
 class _GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connects to no address but those within reach."""
 
@@ -117,10 +139,10 @@ class _GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        resolve = partial(socket.getaddrinfo, host, port, type=SOCK_STREAM)
+        resolving = _resolve(partial(socket.getaddrinfo, host, port, type=SOCK_STREAM))
         try:
             async with asyncio.timeout(timeout):
-                found = await asyncio.get_running_loop().run_in_executor(_resolvers(), resolve)
+                found = await asyncio.wrap_future(resolving)
         except (gaierror, UnicodeError):
             raise httpcore.ConnectError("the name of the host is not known") from None
         except TimeoutError:

@@ -31,7 +31,7 @@ from tollkeeper.engine.keep import note_missed, remember_progress
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert, Delivery
-from tollkeeper.engine.monitors.webhook_reach import Reach, connections
+from tollkeeper.engine.monitors.webhook_reach import Reach, connections, resolving_for
 from tollkeeper.engine.registry.webhooks import opened_secrets
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.webhooks.follow import put_notices
@@ -109,12 +109,13 @@ async def deliver(engine: Engine, tell: Tell) -> None:
 
 
 async def send_sample(
-    reach: Reach, url: str, secrets: Sequence[str], body: bytes, now: int
+    reach: Reach, account: int, url: str, secrets: Sequence[str], body: bytes, now: int
 ) -> tuple[int | None, str | None]:
     """Send a sample notice; returns the response's status, or what went wrong. `now` in µs.
 
     It is sent once, at once, and not stored.
     """
+    resolving_for.set(account)
     async with connections(reach) as pool:
         return await _post(pool, url, secrets, SAMPLE_ID, body, now)
 
@@ -160,6 +161,7 @@ def _waits(engine: Engine, account: int, url: str) -> bool:
 async def _send_due(under_way: _Round, account: int, url: str) -> None:
     """Send due notices to one address, one after the other, until one fails or its turn is over."""
     engine, until = under_way.engine, under_way.engine.clock() + _TURN
+    resolving_for.set(account)
     try:
         while not _waits(engine, account, url):
             due = await engine.outbox.read(

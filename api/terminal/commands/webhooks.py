@@ -236,10 +236,10 @@ def test_webhook(
     from tollkeeper.engine.instants import now
     from tollkeeper.engine.webhooks.delivery import send_sample
 
-    secrets = _secrets(data, account, url)
-    chosen = kind or next(iter(read_account(data, account).webhooks[url].kinds))
+    secrets, known = _secrets(data, account, url), read_account(data, account)
+    chosen = kind or next(iter(known.webhooks[url].kinds))
     body = sample_body(cast("NoticeKind", chosen))
-    status, error = asyncio.run(send_sample(reach, url, secrets, body, now()))
+    status, error = asyncio.run(send_sample(reach, known.number, url, secrets, body, now()))
     if status is None or not 200 <= status < 300:
         refuse(f"not taken: {error or f'the receiver answered {status}'}")
     say(f"taken: the receiver answered {status}")

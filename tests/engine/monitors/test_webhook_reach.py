@@ -11,7 +11,12 @@ from threading import Event
 import httpcore
 import pytest
 
-from tollkeeper.engine.monitors.webhook_reach import _is_public, check_reach, connections
+from tollkeeper.engine.monitors.webhook_reach import (
+    _is_public,
+    check_reach,
+    connections,
+    resolving_for,
+)
 from tollkeeper.engine.registry.errors import Invalid
 
 PRIVATE = [
@@ -130,6 +135,37 @@ async def test_names_that_are_never_resolved_hold_up_no_other_thread(
         finally:
             resolved.set()
             await asyncio.gather(*asked, return_exceptions=True)
+
+
+@pytest.mark.anyio
+async def test_an_accounts_slow_names_hold_up_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = Event()
+
+    def resolve(host: str, *_: object, **__: object) -> list[object]:
+        if host.startswith("slow"):
+            resolved.wait()
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+    async def ask(pool: httpcore.AsyncConnectionPool, account: int, host: str) -> str:
+        resolving_for.set(account)
+        with pytest.raises(httpcore.ConnectError) as refused:
+            await pool.request("POST", f"https://{host}.example/")
+        return str(refused.value)
+
+    async with connections("public") as pool:
+        slow = [asyncio.create_task(ask(pool, 1, f"slow-{number}")) for number in range(1000)]
+        try:
+            async with asyncio.timeout(30):
+                quick = await asyncio.create_task(ask(pool, 2, "quick"))
+            assert quick == "the name of the host is not known"
+        finally:
+            resolved.set()
+            told = await asyncio.gather(*slow)
+        assert "too many names" in told[-1]
+        # Once its names are resolved, the account has others resolved.
+        assert await ask(pool, 1, "quick") == quick
 
 
 @pytest.mark.anyio

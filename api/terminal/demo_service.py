@@ -194,8 +194,9 @@ async def _shop(
         await asyncio.sleep(0.02)
     show(access)
     headers = {"authorization": f"Bearer {access.key}"}
+    # The machine may sleep meanwhile: with a timeout the traffic would end when it wakes.
     async with (
-        httpx.AsyncClient(base_url=access.url, headers=headers) as client,
+        httpx.AsyncClient(base_url=access.url, headers=headers, timeout=None) as client,
         asyncio.TaskGroup() as acting,
     ):
         acting.create_task(_evening(client, show))

@@ -287,14 +287,24 @@ def needless_earlier(span: Span, function: str, before: int) -> Diagnostic:
     )
 
 
-def hidden_character(span: Span, character: str, name: str) -> Diagnostic:
+def hidden_character(span: Span, character: str, name: str, escape: str) -> Diagnostic:
     return _warning(
         "odd-characters",
         span,
-        f"this text holds a character that isn't seen: U+{ord(character):04X} {name.lower()}",
-        f"take it out, or write `\\u{{{ord(character):04x}}}` to say that it is meant",
+        f"this text holds a character that isn't seen: U+{ord(character):04X} {name}",
+        f"take it out, or write `{escape}` to say that it is meant",
         removing(span),
-        replacing(span, f"\\u{{{ord(character):04x}}}"),
+        replacing(span, escape),
+    )
+
+
+def misleading_comment(span: Span, character: str, name: str) -> Diagnostic:
+    return _warning(
+        "odd-characters",
+        span,
+        f"a line with this character can look like another one: U+{ord(character):04X} {name}",
+        "take it out",
+        removing(span),
     )
 
 

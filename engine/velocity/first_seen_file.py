@@ -175,8 +175,12 @@ def remove_step(connection: sqlite3.Connection) -> bool:
 
 def hash_group(group: Group) -> bytes:
     """The 16 bytes that stand for a group, the same for equal ones."""
-    same = tuple(map(_unsign_zero, group)) if isinstance(group, tuple) else _unsign_zero(group)
-    return blake2b(repr(same).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    text = repr(group)
+    if "-0.0" in text:
+        # Equal groups may differ in a zero's sign, and only in it.
+        is_key = isinstance(group, tuple)
+        text = repr(tuple(map(_unsign_zero, group)) if is_key else _unsign_zero(group))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _unsign_zero(part: Value) -> Value:

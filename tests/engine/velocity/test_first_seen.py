@@ -20,7 +20,7 @@ from tollkeeper.tests.examples import examples
 
 pytestmark = pytest.mark.anyio
 
-GROUPS = ("a", ("a", 1), "('a', 1)", 2**127, 1.5, 0.0, -0.0)
+GROUPS = ("a", ("a", 1), "('a', 1)", 2**127, 1.5, 0.0, -0.0, ("a", 0.0), ("a", -0.0), "-0.0")
 TIMES = range(-2, 5)
 SERIES = (1, "digest")
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from tollkeeper.api.client import calls
+from tollkeeper.api.client.answers import PaymentResult, UpdateResult
 from tollkeeper.api.client.calls import (
     ClientCall,
     is_conclusive,
@@ -19,7 +20,6 @@ from tollkeeper.api.client.calls import (
     read_answer,
     unanswered_error,
 )
-from tollkeeper.api.http.answers import PaymentResult, UpdateResult
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.api.http.answers import PaymentCreated, PaymentUpdated
+from tollkeeper.api.client.answers import PaymentCreated, PaymentUpdated
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tollkeeper.api.client.answers import BotBehaviour
 from tollkeeper.client import (
     AsyncTollkeeper,
     RequestError,
@@ -180,6 +181,16 @@ def test_a_success_in_other_words_than_the_service_s_is_no_answer(body: bytes) -
             client.create_payment(PAYMENT)
         with pytest.raises(UnansweredError):
             client.submit_event({})
+
+
+def test_values_and_members_that_a_later_service_answers_are_passed_on() -> None:
+    later = b'''{"payment": {"id": "p", "status": "refunded", "at": 1, "analyses": {"rule": null,
+        "bot_behaviour": {"action": "review", "score": 0.5, "reason": "new"}}}}'''
+    with answered(200, later) as client:
+        created = client.create_payment(PAYMENT)
+        assert created.status == client.update_payment("p", {}).status == "refunded"
+        assert isinstance(created.analyses.bot_behaviour, BotBehaviour)
+        assert created.analyses.bot_behaviour.action == "review"
 
 
 def test_an_answer_that_can_t_be_unpacked_is_no_answer() -> None:

@@ -1,0 +1,46 @@
+"""Answers as a client reads them: a later service may answer other actions and statuses, and more
+members (docs/api.md, "Stability").
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from tollkeeper.api.http.answers import RuleResult
+
+
+class BotBehaviour(Struct, frozen=True):
+    """`action` is `allow`, `challenge` or `deny`; `score` is between 0 and 1, with two decimals."""
+
+    action: str
+    score: float
+
+
+class Analyses(Struct, frozen=True):
+    """`bot_behaviour` is there only if it was requested; `rule` is None if none was applied."""
+
+    rule: RuleResult | None
+    bot_behaviour: BotBehaviour | UnsetType = UNSET
+
+
+class PaymentResult(Struct, frozen=True):
+    """A payment that was created."""
+
+    id: str
+    status: str
+    analyses: Analyses
+
+
+class PaymentCreated(Struct, frozen=True):
+    payment: PaymentResult
+
+
+class UpdateResult(Struct, frozen=True):
+    """A payment that was updated."""
+
+    id: str
+    status: str
+
+
+class PaymentUpdated(Struct, frozen=True):
+    payment: UpdateResult

@@ -6,13 +6,26 @@ import errno
 import os
 import signal
 import sys
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
 
-import rich_click as click
 
-from tollkeeper.api.terminal import commands
+def end_interrupted() -> NoReturn:
+    """End as the signal of Ctrl-C ends a process, without a word."""
+    # A shell ends its loop only if the signal itself ends the command; 1 would be an answer.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGINT)
+    raise KeyboardInterrupt
+
+
+try:
+    from importlib import import_module
+    from pkgutil import iter_modules
+    from typing import Any, NoReturn
+
+    import rich_click as click
+
+    from tollkeeper.api.terminal import commands
+except KeyboardInterrupt:
+    end_interrupted()
 
 
 class Commands(click.RichGroup):
@@ -36,10 +49,7 @@ class Commands(click.RichGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            # A shell ends its loop only if the signal itself ends the command; 1 would be an answer.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.raise_signal(signal.SIGINT)
-            raise
+            end_interrupted()
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise

@@ -184,8 +184,8 @@ def test_a_success_in_other_words_than_the_service_s_is_no_answer(body: bytes) -
 
 
 def test_values_and_members_that_a_later_service_answers_are_passed_on() -> None:
-    later = b'''{"payment": {"id": "p", "status": "refunded", "at": 1, "analyses": {"rule": null,
-        "bot_behaviour": {"action": "review", "score": 0.5, "reason": "new"}}}}'''
+    later = b"""{"payment": {"id": "p", "status": "refunded", "at": 1, "analyses": {"rule": null,
+        "bot_behaviour": {"action": "review", "score": 0.5, "reason": "new"}}}}"""
     with answered(200, later) as client:
         created = client.create_payment(PAYMENT)
         assert created.status == client.update_payment("p", {}).status == "refunded"

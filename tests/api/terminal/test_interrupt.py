@@ -19,3 +19,15 @@ def test_the_signal_itself_ends_it_without_a_word_and_not_with_an_answer(tmp_pat
         command.send_signal(signal.SIGINT)
         _, said = command.communicate()
     assert (command.returncode, said) == (-signal.SIGINT, b"")
+
+
+def test_a_command_that_still_loads_ends_as_quietly(tmp_path: Path) -> None:
+    loaded = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    (tmp_path / "rich_click.py").write_text(loaded)
+    command = subprocess.run(
+        [TOLL, "--version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert (command.returncode, command.stderr) == (-signal.SIGINT, b"")

@@ -59,6 +59,7 @@ async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: 
         element("button", words("payment.add"), class_="quiet"),
         method="post",
         action=f"{payment_address(id_)}/list",
+        data_kept="",
         class_="line",
     )
 

@@ -89,8 +89,12 @@ def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) 
         *(element("link", rel="stylesheet", href=asset_address(style)) for style in STYLES),
         *(element("script", src=asset_address(script), defer="") for script in scripts),
     )
-    # Scripts write figures as the page does.
-    signs = {"data_thousands": words("frame.thousands"), "data_point": words("frame.point")}
+    # Scripts write figures as the page does, and say when no answer came.
+    signs = {
+        "data_thousands": words("frame.thousands"),
+        "data_point": words("frame.point"),
+        "data_failed": words("error.failed"),
+    }
     return join_html(
         Html("<!doctype html>\n"), element("html", head, body, lang=words.language, **signs)
     )

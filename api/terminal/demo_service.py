@@ -196,7 +196,9 @@ async def _shop(
     headers = {"authorization": f"Bearer {access.key}"}
     # The machine may sleep meanwhile: with a timeout the traffic would end when it wakes.
     async with (
-        httpx.AsyncClient(base_url=access.url, headers=headers, timeout=None) as client,
+        httpx.AsyncClient(
+            base_url=access.url, headers=headers, timeout=httpx.Timeout(None)
+        ) as client,
         asyncio.TaskGroup() as acting,
     ):
         acting.create_task(_evening(client, show))

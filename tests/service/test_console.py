@@ -735,6 +735,27 @@ def test_a_search_is_in_the_address_and_a_reload_finds_the_same_rows(desk: Desk)
     assert page.locator("tbody tr").all_inner_texts() == rows
 
 
+def test_a_form_that_is_refused_stays_as_it_was_filled_in_below_the_reason(desk: Desk) -> None:
+    page = desk.page("/console/settings")
+    page.fill("input[name=retention_days]", "400")
+    page.fill("input[name=time_zone]", "Mars/Base")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".notice.error")
+    assert "Mars/Base" in page.inner_text(".notice.error")
+    assert page.evaluate("document.activeElement.name") == "time_zone"
+    assert page.input_value("input[name=retention_days]") == "400"
+    page.fill("input[name=time_zone]", "UTC")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".notice.good")
+    assert page.locator(".notice.error").count() == 0
+    assert desk.client.get("/account").json()["account"]["retention_days"] == 400
+    page.route("**/console/settings", lambda route: route.abort())
+    page.fill("input[name=retention_days]", "500")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".notice.error")
+    assert page.input_value("input[name=retention_days]") == "500"
+
+
 def test_the_printed_report_has_no_controls(desk: Desk) -> None:
     page = desk.page("/console/report")
     page.emulate_media(media="print")

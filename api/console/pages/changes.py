@@ -332,7 +332,9 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
         words("rule.reason"),
         element("input", name="reason", maxlength="500", autocomplete="off"),
     )
-    deciding = element("form", reason, *controls, method="post", action=action, class_="line")
+    deciding = element(
+        "form", reason, *controls, method="post", action=action, data_kept="", class_="line"
+    )
     if alone or not _may_be_alone(proposal):
         return deciding
     glass = element(
@@ -346,6 +348,7 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
             element("button", words("changes.alone"), name="act", value="alone"),
             method="post",
             action=action,
+            data_kept="",
             class_="line",
         ),
     )

@@ -236,6 +236,7 @@ def _mark_form(here: Visit, found: JsonObject) -> Html:
         *buttons,
         method="post",
         action=alert_address(found),
+        data_kept="",
         class_="line",
     )
 
@@ -290,6 +291,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
             controls,
             method="post",
             action=CONTAIN,
+            data_kept="",
         )
         if here.may("lists:write") and open_
         else shown,

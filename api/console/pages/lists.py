@@ -84,6 +84,7 @@ def _new_list(here: Visit) -> Html:
             element("button", words("lists.make")),
             method="post",
             action="/console/lists",
+            data_kept="",
             class_="line",
         ),
     )
@@ -470,6 +471,7 @@ def _add(here: Visit, name: str) -> Html:
         element("button", words("lists.add")),
         method="post",
         action=f"{list_address(name)}/entries",
+        data_kept="",
         class_="line",
     )
 

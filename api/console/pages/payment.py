@@ -560,6 +560,7 @@ def _notes(here: Visit, id_: str, notes: list[JsonObject]) -> Html:
         element("button", words("payment.write_note"), class_="quiet"),
         method="post",
         action=f"{payment_address(id_)}/notes",
+        data_kept="",
         class_="stack",
     )
     return element(

@@ -250,6 +250,7 @@ def _judging(here: Visit, query: str, count: int) -> Html:
         *buttons,
         method="post",
         action="/console/payments/labels",
+        data_kept="",
         class_="line",
     )
     summary = element("summary", words("payments.judge", count=number(here, count)))
@@ -284,6 +285,7 @@ def _saving(here: Visit, query: str, saved: list[JsonObject]) -> Html:
         *said,
         method="post",
         action="/console/searches",
+        data_kept="",
         class_="line",
     )
     if known is not None:

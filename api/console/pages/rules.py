@@ -529,6 +529,7 @@ def _activation(here: Visit, name: str, version: int) -> Html:
             element("button", here.words(f"rule.{said}_now"), name="version", value=str(version)),
             method="post",
             action=f"{rule_address(name)}/{act}",
+            data_kept="",
             class_="line",
         ),
         class_="inline",
@@ -573,6 +574,7 @@ def _rollout_form(here: Visit, found: JsonObject) -> Html:
         end,
         method="post",
         action=f"{rule_address(found['name'])}/rollout",
+        data_kept="",
         class_="line",
     )
 

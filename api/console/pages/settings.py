@@ -179,6 +179,7 @@ def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html
         element("div", note, element("button", words("settings.save")), class_="line"),
         method="post",
         action=SETTINGS,
+        data_kept="",
     )
 
 

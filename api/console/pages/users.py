@@ -168,6 +168,7 @@ def _new(here: Visit) -> Html:
             element("button", words("users.add")),
             method="post",
             action=USERS,
+            data_kept="",
             class_="line",
         ),
     )

@@ -51,6 +51,37 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// A form that is refused stays as it was filled in, below the reason, with the field that it names.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("[data-kept]")) return;
+  event.preventDefault();
+  if (form.ariaBusy) return;
+  form.ariaBusy = "true";
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  const answer = await fetch(form.action, { method: "POST", body }).catch(() => null);
+  if (answer?.redirected) return location.assign(answer.url);
+  form.ariaBusy = null;
+  refuse(form, new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html"));
+});
+
+function refuse(form, page) {
+  if (form.previousElementSibling?.matches(".notice.error")) form.previousElementSibling.remove();
+  const said = page.querySelector(".notice.error") ?? plainNotice(page.querySelector("main p")?.textContent);
+  form.before(said);
+  const field = form.elements[said.querySelector("code")?.textContent.split(".").at(-1)];
+  if (field) field.focus();
+  else said.scrollIntoView({ block: "nearest" });
+}
+
+function plainNotice(text = document.documentElement.dataset.failed) {
+  const said = document.createElement("div");
+  said.className = "notice error";
+  said.role = "alert";
+  said.textContent = text;
+  return said;
+}
+
 // The page Now replaces itself, but not while it is hidden or somebody works in it.
 document.addEventListener("htmx:before:request", (event) => {
   const fresh = document.getElementById("now");

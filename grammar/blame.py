@@ -73,6 +73,7 @@ _FOREIGN_OPERATORS: Final = {
     "≠": "!=",
     "−": "-",
     "–": "-",
+    "—": "-",
     "×": "*",
     "÷": "/",
     "∧": "and",
@@ -110,14 +111,15 @@ _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 class Place:
     """Where parsing stopped.
 
-    `accepted` are the terminals that were possible. `previous` is the token before, `bracket` the
-    innermost open bracket. `kind` is the file's first word, `item` the first word of the item being
-    parsed.
+    `accepted` are the terminals that were possible. `previous` is the token before, `operand` the
+    place of the last value, `bracket` the innermost open bracket. `kind` is the file's first word,
+    `item` the first word of the item being parsed.
     """
 
     text: str
     position: int
     previous: Piece | None
+    operand: Span | None
     accepted: frozenset[str]
     bracket: Piece | None
     kind: str | None
@@ -198,7 +200,9 @@ def _curves(place: Place) -> Diagnostic | None:
     if place.takes("NUMBER"):
         return syntax_errors.missing_value(place.gap, place.before) if place.found == "}" else None
     if place.takes("RBRACE"):
-        return syntax_errors.unclosed_bracket(place.bracket.span, place.bracket.text)
+        return syntax_errors.unclosed_bracket(
+            place.bracket.span, place.bracket.text, place.previous.span.end if place.previous else 0
+        )
     if place.takes("COMMA", "COLON", "ELSE", "MISSING"):
         return syntax_errors.missing_else(place.gap)
     return None
@@ -321,7 +325,9 @@ def _brackets(place: Place) -> Diagnostic | None:
     if place.accepted <= {"COMMA", "RSQB"} and found in _JOINING:
         return syntax_errors.computed_item(place.span, found)
     if not found or found in (")", "]") or found in place.reserved - _COMPARING:
-        return syntax_errors.unclosed_bracket(place.bracket.span, place.bracket.text)
+        return syntax_errors.unclosed_bracket(
+            place.bracket.span, place.bracket.text, place.previous.span.end if place.previous else 0
+        )
     return None
 
 

@@ -8,33 +8,137 @@ from __future__ import annotations
 from decimal import Decimal
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
-from tollkeeper.grammar.fixes import replacing
+from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
 
 _LONGEST_QUOTE = 40
+_NAME_FORM = "a name is made of letters a to z, digits and `_`"
 
 
 def _error(code: str, span: Span, message: str, help_: str, *fixes: Fix) -> Diagnostic:
     return Diagnostic(code, "error", span, message, help_, fixes)
 
 
-def foreign_comment(span: Span, *, is_alone: bool) -> Diagnostic:
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+
+
+# Expressions
+
+
+def foreign_comment(span: Span, correction: str | None, *, is_alone: bool) -> Diagnostic:
     return _error(
         "foreign-word",
         span,
-        "a comment begins with `#`",
+        "a comment begins with `#`, and ends with its line",
         "write `#`; to divide, one `/` is enough",
-        replacing(span, "#", safe=is_alone),
+        *([replacing(span, correction, safe=is_alone)] if correction else []),
     )
 
 
-def foreign_contains(span: Span, found: str) -> Diagnostic:
+def colons(span: Span, name: str, *, is_metadata: bool) -> Diagnostic:
+    correction = f'metadata["{name}"]' if is_metadata else name
+    return _error(
+        "foreign-word",
+        span,
+        "a field's name stands without colons",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+def operator_as_call(span: Span, operator: str, between: str, correction: str | None) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        f"`{operator}` stands between {between}, and takes none in brackets",
+        f"write `{_cut(correction)}`" if correction else f"write `a {operator} b`",
+        *([replacing(span, correction)] if correction else []),
+    )
+
+
+def method(span: Span, name: str, correction: str | None) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        f"a value has no method `{_cut(name)}`",
+        f"write `{_cut(correction)}`"
+        if correction
+        else "write a function of it, as in `lower(user.email)`",
+        *([replacing(span, correction)] if correction else []),
+    )
+
+
+def negated_operator(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "missing-in",
+        span,
+        "`not` after a value goes with `in`",
+        f"write `{correction}`",
+        replacing(span, correction, safe=True),
+    )
+
+
+def negated_comparison(
+    span: Span, before: int, needless: Span, operator: str, correction: str
+) -> Diagnostic:
+    """`before` is where the comparison begins; `correction` comes in the place of `needless`."""
+    edits = (Edit(Span(before, before), "not "), Edit(needless, correction))
+    return _error(
+        "missing-in",
+        span,
+        "`not` after a value goes with `in`",
+        f"put `not` in front of the whole comparison, as in `not … {operator} …`",
+        Fix("put `not` in front", edits, safe=True),
+    )
+
+
+def state(span: Span, correction: str, *, is_foreign: bool) -> Diagnostic:
+    return _error(
+        "foreign-word" if is_foreign else "missing-state",
+        span,
+        "a value `is missing` or `is present`",
+        f"write `{correction}`",
+        replacing(span, correction, safe=True),
+    )
+
+
+def given_missing(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        f"`{found}` is no value that can be given",
+        "leave it out: only what is given is present",
+    )
+
+
+def needless_is(span: Span, operator: str) -> Diagnostic:
+    return _error(
+        "missing-state",
+        span,
+        f"`{operator}` compares by itself",
+        "take `is` out",
+        removing(span, safe=True),
+    )
+
+
+def foreign_phrase(span: Span, operator: str, code: str = "unknown-operator") -> Diagnostic:
+    return _error(
+        code,
+        span,
+        "a comparison is written with its sign",
+        f"write `{operator}`",
+        replacing(span, operator),
+    )
+
+
+def foreign_operator(span: Span, found: str, operator: str) -> Diagnostic:
     return _error(
         "foreign-word",
         span,
         f"there is no `{found}` in this language",
-        "here it is `contains`",
-        replacing(span, "contains", safe=True),
+        f"here it is `{operator}`",
+        replacing(span, operator, safe=True),
     )
 
 
@@ -66,6 +170,129 @@ def quoted_action(span: Span, action: str) -> Diagnostic:
     )
 
 
+def if_for_when(span: Span) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        "there is no `if` in this language",
+        "here it is `when`",
+        replacing(span, "when", safe=True),
+    )
+
+
+def range_without_and(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "missing-and",
+        span,
+        f"the ends of `between` are joined by `and`, not `{found}`",
+        "write `between 1 and 5`; both ends are in",
+        replacing(span, "and" if found[0].isalpha() or found[0] == "&" else " and "),
+    )
+
+
+def range_in_brackets(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "missing-and",
+        span,
+        "the ends of `between` are joined by `and`, without brackets",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction, safe=True),
+    )
+
+
+def other_brackets(span: Span, inside: str) -> Diagnostic:
+    return _error(
+        "list-form",
+        span,
+        "a list stands in square brackets",
+        f"write `[{inside if len(inside) <= _LONGEST_QUOTE else '…'}]`",
+        replacing(span, f"[{inside}]", safe=True),
+    )
+
+
+def semicolon_in_brackets(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-operator",
+        span,
+        "what stands in brackets is separated by commas",
+        "write `,`",
+        replacing(span, ",", safe=True),
+    )
+
+
+def missing_comma(span: Span, end: int) -> Diagnostic:
+    """`end` is where the entry before it ends."""
+    return _error(
+        "list-form",
+        span,
+        "a list's values are separated by commas",
+        "put a comma before it",
+        inserting(end, ",", safe=True),
+    )
+
+
+def trailing_comma(span: Span) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        "a value is missing after the last comma",
+        "take the comma out",
+        removing(span, safe=True),
+    )
+
+
+def pattern_in_quotes(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "missing-pattern",
+        span,
+        "`matches` needs a pattern between slashes, without quotes",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+def slash_in_pattern(span: Span) -> Diagnostic:
+    return _error(
+        "misplaced-pattern",
+        span,
+        "the pattern ends at the slash before this one",
+        r"a slash within a pattern is written `\/`",
+    )
+
+
+def flag_of_pattern(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "misplaced-pattern",
+        span,
+        f"a pattern takes no flag `{_cut(found)}`",
+        "`/…/i` ignores case, and there is no other flag",
+        removing(span),
+    )
+
+
+def count_of_all(span: Span) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        "an aggregate names the records that it reads",
+        "write `payments`, `transactions` or `events`",
+        replacing(span, "payments"),
+    )
+
+
+def count_of_distinct(span: Span) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        "different values are counted by `distinct`",
+        "write `distinct(payments.user.id by … over …)`",
+        replacing(span, "distinct("),
+    )
+
+
+# Numbers
+
+
 def decimal_comma(span: Span, found: str) -> Diagnostic:
     correction = found.replace(",", ".")
     return _error(
@@ -75,6 +302,36 @@ def decimal_comma(span: Span, found: str) -> Diagnostic:
         f"write `{correction}` or `{found.replace(',', '')}`",
         replacing(span, correction),
         replacing(span, found.replace(",", "")),
+    )
+
+
+def grouped_number(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "bad-number",
+        span,
+        "decimals have a point, and thousands no mark at all",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+def short_number(span: Span, found: str, correction: str) -> Diagnostic:
+    return _error(
+        "bad-number",
+        span,
+        f"`{_cut(found)}` isn't a number here",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+def plus_sign(span: Span) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        "a number has no plus sign in front",
+        "take it out",
+        removing(span, safe=True),
     )
 
 
@@ -89,17 +346,25 @@ def percentage(span: Span, number: str) -> Diagnostic:
     )
 
 
-def amount_with_currency(span: Span, currency: str, end: int) -> Diagnostic:
-    """`end` is where the number ends."""
+def amount_with_currency(span: Span, currency: str, place: Span) -> Diagnostic:
+    """`span` is what the fix replaces, `place` the currency."""
     return _error(
         "missing-operator",
-        span,
+        place,
         "an amount is a number, its currency a field of its own",
         f'write `… and currency == "{currency}"`, or `amount_in("{currency}")`',
-        Fix(
-            f'ask for `currency == "{currency}"`',
-            (Edit(Span(end, span.end), f' and currency == "{currency}"'),),
-        ),
+        Fix(f'ask for `currency == "{currency}"`', (Edit(span, f' and currency == "{currency}"'),)),
+    )
+
+
+def amount_with_symbol(span: Span, number: str, currency: str) -> Diagnostic:
+    correction = f'{number} and currency == "{currency}"'
+    return _error(
+        "odd-character",
+        span,
+        "an amount is a number, its currency a field of its own",
+        f'write `{_cut(correction)}`, or `amount_in("{currency}")`',
+        replacing(span, correction),
     )
 
 
@@ -113,13 +378,185 @@ def foreign_unit(span: Span, found: str, correction: str) -> Diagnostic:
     )
 
 
-def round_list(span: Span, inside: str) -> Diagnostic:
+def varying_unit(span: Span, found: str, correction: str) -> Diagnostic:
     return _error(
-        "list-form",
+        "bad-number",
         span,
-        "a list stands in square brackets",
-        f"write `[{inside if len(inside) <= _LONGEST_QUOTE else '…'}]`",
-        replacing(span, f"[{inside}]", safe=True),
+        f"`{found}` isn't a length of time here: not all are equally long",
+        f"write it in days, as in `{correction}`",
+        replacing(span, correction),
+    )
+
+
+def too_long_window(span: Span, found: str, most: int) -> Diagnostic:
+    return _error(
+        "bad-number",
+        span,
+        f"`{found}` isn't a length of time here, and a window is at most {most} days long",
+        f"write `{most}d`; `age`, `first` and `since` look at all of history",
+        replacing(span, f"{most}d"),
+    )
+
+
+def quoted_length(span: Span, length: str) -> Diagnostic:
+    return _error(
+        "missing-duration",
+        span,
+        "a length of time stands without quotes",
+        f"write `{length}`",
+        replacing(span, length, safe=True),
+    )
+
+
+# Items
+
+
+def quoted_name(span: Span, name: str | None, title: str | None) -> Diagnostic:
+    """`title` is the text as it stands, where a title can follow the name."""
+    correction = name if title is None or name is None else f"{name} {title}"
+    return _error(
+        "missing-name",
+        span,
+        "a name stands without quotes" if title is None else "a name comes before the title",
+        f"write `{_cut(correction)}`" if correction else _NAME_FORM,
+        *([replacing(span, correction)] if correction else []),
+    )
+
+
+def name_of_words(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "bad-name",
+        span,
+        "a name is one word",
+        f"write `{_cut(correction)}`; a title in quotes may follow it",
+        replacing(span, correction),
+    )
+
+
+def colon_for_equals(span: Span) -> Diagnostic:
+    return _error(
+        "missing-equals",
+        span,
+        "a value is given with `=`, not with a colon",
+        "write `=`",
+        Fix("write `=`", (Edit(span, " ="),), safe=True),
+    )
+
+
+def equals_for_colon(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "a step has a colon before what it adds",
+        "write `:`",
+        replacing(span, ":", safe=True),
+    )
+
+
+def needless_mark(span: Span, found: str, after: str) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        f"`{after}` is followed by no `{found}`",
+        "take it out",
+        removing(span, safe=True),
+    )
+
+
+def list_with_entries(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "missing-type",
+        span,
+        "a list has a type here, and its entries are kept by the account",
+        f'write `list {_cut(name)}: string`, or compare with `in ["a", "b"]`',
+    )
+
+
+def foreign_clause(span: Span, found: str, clause: str) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        f"there is no `{' '.join(found.split())}` in this language",
+        f"here it is `{clause}`",
+        replacing(span, clause),
+    )
+
+
+def needless_words(span: Span) -> Diagnostic:
+    return _error(
+        "missing-duration",
+        span,
+        "`over` is followed by a length of time alone",
+        "take these words out",
+        removing(span, safe=True),
+    )
+
+
+def bound_without_sign(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "missing-else",
+        span,
+        "a step begins with `<` and its bound",
+        f"write `< {_cut(found)}: …`, or `else` for the last",
+        inserting(span.start, "< "),
+    )
+
+
+def amount_without_adds(span: Span) -> Diagnostic:
+    return _error(
+        "missing-adds",
+        span,
+        "a signal says `adds` before how much",
+        "add `adds`",
+        inserting(span.start, "adds ", safe=True),
+    )
+
+
+def when_before_adds(span: Span) -> Diagnostic:
+    return _error(
+        "missing-adds",
+        span,
+        "a signal says first how much it `adds`, then `when`",
+        "for example `adds 1.5 when user.id is missing`",
+    )
+
+
+def required_first(span: Span) -> Diagnostic:
+    return _error(
+        "missing-type",
+        span,
+        "`required` comes after the type",
+        "for example `: string required`",
+    )
+
+
+def needless_end(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-operator",
+        span,
+        "nothing is ended by a semicolon",
+        "take it out; conditions are joined with `and` or `or`",
+        removing(span),
+    )
+
+
+def needless_brace(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "unknown-operator",
+        span,
+        f"`{found}` can't stand here: only a curve's steps are in braces",
+        "take it out; an item ends where the next one begins",
+        removing(span),
+    )
+
+
+def comma_in_field(span: Span, *, is_choice: bool) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "choices are separated by `|`" if is_choice else "nothing separates a type and `required`",
+        "write `|`" if is_choice else "take the comma out",
+        replacing(span, " |", safe=True) if is_choice else removing(span, safe=True),
     )
 
 
@@ -130,6 +567,105 @@ def given_again(span: Span, correction: str) -> Diagnostic:
         "a file and values are given apart",
         "write `given` again" if correction else "take the comma out",
         Fix("give them apart", (Edit(span, correction),), safe=True),
+    )
+
+
+def word_of_test(span: Span, found: str, correction: str) -> Diagnostic:
+    return _error(
+        f"missing-{correction}",
+        span,
+        f"a test says `{correction}`, not `{found}`",
+        f"write `{correction}`",
+        replacing(span, correction, safe=True),
+    )
+
+
+def given_with_and(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "given values are separated by commas",
+        "write `,`",
+        replacing(span, ", "),
+    )
+
+
+def given_without_comma(span: Span, end: int) -> Diagnostic:
+    """`end` is where the value before it ends."""
+    return _error(
+        "unexpected",
+        span,
+        "given values are separated by commas",
+        "put a comma before it",
+        inserting(end, ","),
+    )
+
+
+def foreign_item(span: Span, found: str, item: str) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        f"there is no `{found}` in this language",
+        f"here it is `{item}`",
+        replacing(span, item),
+    )
+
+
+def nameless_condition(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "`when` belongs to a condition, which has a name",
+        "write `condition NAME when … then …`",
+        inserting(span.start, "condition my_condition "),
+    )
+
+
+def action_of_monitor(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "a monitor has no action: it raises an alert whenever its condition becomes true",
+        "take it out",
+    )
+
+
+def by_before_every(span: Span) -> Diagnostic:
+    return _error(
+        "clause-order",
+        span,
+        "`by` comes too late here, or a second time",
+        "the order is `by`, `every`",
+    )
+
+
+def actions_with_or(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "actions are separated by commas",
+        "write `,`",
+        replacing(span, ",", safe=True),
+    )
+
+
+def one_use_each(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "each `use` names one file",
+        "write `use` again",
+        replacing(span, "\n  use"),
+    )
+
+
+def ending_of_file(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "`use` names the definitions, not the file",
+        "take the ending out",
+        removing(span, safe=True),
     )
 
 

@@ -7,95 +7,318 @@ from typing import TYPE_CHECKING, Final
 
 from tollkeeper.grammar import habit_errors as say
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.habits_of_items import habit_of_item
+from tollkeeper.grammar.habits_of_numbers import habit_of_number
 from tollkeeper.grammar.syntax import Span
 
 if TYPE_CHECKING:
     from tollkeeper.grammar.blame import Place
 
-_CONTAINS: Final = frozenset({"includes", "include", "has", "contain"})
-_LIKE = re.compile(r'like\s+"([^"\\\n]*)"', re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]{1,2}(?![0-9,.])")
-_LENGTH = re.compile(r"([0-9]+)\s*([A-Za-z]+)")
-_UNITS: Final = {
-    **dict.fromkeys(("ms", "msec", "millis", "millisecond", "milliseconds"), (1, "ms")),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (1, "s")),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), (1, "m")),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), (1, "h")),
-    **dict.fromkeys(("d", "day", "days"), (1, "d")),
-    **dict.fromkeys(("w", "week", "weeks"), (7, "d")),
+_OPERATORS: Final = {
+    **dict.fromkeys(("includes", "include", "has", "contain"), "contains"),
+    **dict.fromkeys(("startswith", "beginswith"), "starts with"),
+    "endswith": "ends with",
+    **dict.fromkeys(("regexp", "rlike", "regexmatch", "match"), "matches"),
+    **dict.fromkeys(("equals", "equal", "eq"), "=="),
+    **dict.fromkeys(("ne", "neq"), "!="),
+    **dict.fromkeys(("gt", "exceeds"), ">"),
+    **dict.fromkeys(("gte", "ge"), ">="),
+    "lt": "<",
+    **dict.fromkeys(("lte", "le"), "<="),
+    **dict.fromkeys(("exists", "exist"), "is present"),
 }
-_CURRENCY = re.compile(r"[A-Z]{3}\b")
+"""Operators of other languages, in lower case and without `_`."""
+_PHRASES: Final = tuple(
+    (re.compile(rf"{phrase}\b", re.IGNORECASE), operator)
+    for phrase, operator in (
+        (r"begins\s+with", "starts with"),
+        (r"(?:greater|more|higher|larger)\s+than\s+or\s+equal\s+to", ">="),
+        (r"(?:less|lower|smaller|fewer)\s+than\s+or\s+equal\s+to", "<="),
+        (r"(?:greater|more|higher|larger)\s+than", ">"),
+        (r"(?:less|lower|smaller|fewer)\s+than", "<"),
+        (r"at\s+least", ">="),
+        (r"at\s+most", "<="),
+        (r"equal\s+to", "=="),
+        (r"not\s+equal\s+to", "!="),
+        (r"one\s+of", "in"),
+    )
+)
+_FUNCTIONS: Final = {
+    **dict.fromkeys(("lower", "tolower", "tolowercase", "lowercase"), "lower"),
+    **dict.fromkeys(("upper", "toupper", "touppercase", "uppercase"), "upper"),
+    **dict.fromkeys(("length", "len", "size"), "length"),
+}
+_LIKE = re.compile(r"i?like\s+(\"[^\"\\\n]*\"|'[^'\\\n]*')", re.IGNORECASE)
+_STATE = re.compile(
+    r"(not\s+)?(?:(null|empty|blank|nil|none|undefined)|missing|present)\b", re.IGNORECASE
+)
+_NULL: Final = frozenset({"null", "nil", "none", "undefined"})
+_NOT_IS = re.compile(r"!\s*is\s+(missing|present)\b")
+_COMPARES = re.compile(r"(?:not\s+)?in\b|between\b")
+_NEGATED = re.compile(
+    r"(?P<plain>contains|starts\s+with|ends\s+with|matches|between|like)\b"
+    r"|does\s+not\s+(?P<verb>contain|match|start\s+with|begin\s+with|end\s+with)\b",
+    re.IGNORECASE,
+)
+_VERBS: Final = {
+    "contain": "contains",
+    "match": "matches",
+    "start": "starts with",
+    "begin": "starts with",
+    "end": "ends with",
+}
 _ACTION = re.compile(r'"(allow|challenge|deny)"')
+_LITERAL = r"(?:\"[^\"\\\n]*\"|[0-9]+(?:\.[0-9]+)?)"
 _LITERALS = re.compile(r"\(([^()\n]*)\)")
+_BARE_LIST = re.compile(rf"{_LITERAL}(?:[ \t]*,[ \t]*{_LITERAL})+")
+_BRACES = re.compile(r"\{([^{}\n]*)\}")
+_ENDS = re.compile(r"\(([^(),\n]{1,80}),([^(),\n]{1,80})\)")
+_ARGUMENTS = re.compile(r"[ \t]*\(((?:[^()\"\n]|\"[^\"\\\n]*\"){1,200})\)")
+_NO_ARGUMENTS = re.compile(r"\(\s*\)")
+_SEPARATED = re.compile(r"((?:[^\",;]|\"[^\"]*\")+)[,;]?")
+_PATTERN_TEXT = re.compile(r"r?\"([^\"\n]*)\"|'([^'\n]*)'")
+_BLOCK_COMMENT = re.compile(r"/\*([^\n]*?)\*/(?=[ \t\r]*(?:\n|\Z))")
+_ATTRIBUTE = re.compile(r"(:{1,2})([A-Za-z_]\w*):{1,2}")
+_NEAR: Final = 40
+"""How many characters back a word is looked for."""
+_LAST_WORD = re.compile(r"\b([a-z]+)\s*\Z")
+_DISTINCT = re.compile(r"count\s*\(\s*(distinct)\s+\Z", re.IGNORECASE)
+_TO = re.compile(r"to\b|\.\.+|…|,|&&?", re.IGNORECASE)
 
 
 def habit(place: Place) -> Diagnostic | None:
     """Return the diagnostic if a known habit explains the place."""
-    return _comment(place) or _word(place) or _after_number(place) or _list(place) or _test(place)
+    for question in (
+        *(_comment, _attribute, _call_of_operator, _method, _negated, _state, _word),
+        *(habit_of_number, _range, _list, _pattern, _count, habit_of_item),
+    ):
+        if diagnostic := question(place):
+            return diagnostic
+    return None
 
 
 def _comment(place: Place) -> Diagnostic | None:
-    if place.found != "//":
+    start = place.start
+    if place.found == "//" and not place.touches:
+        return say.foreign_comment(place.span, "#", is_alone=place.begins_line)
+    if place.found == "-" and place.text.startswith("--", start) and not place.takes("NUMBER"):
+        return say.foreign_comment(Span(start, start + 2), "#", is_alone=place.begins_line)
+    start -= place.touches and place.before == "/" and place.found == "*"
+    if not place.text.startswith("/*", start):
         return None
-    return say.foreign_comment(place.span, is_alone=place.begins_line)
+    whole = _BLOCK_COMMENT.match(place.text, start)
+    if whole is None:
+        return say.foreign_comment(Span(start, start + 2), None, is_alone=False)
+    return say.foreign_comment(Span(*whole.span()), f"#{whole[1]}", is_alone=place.begins_line)
+
+
+def _attribute(place: Place) -> Diagnostic | None:
+    """`:card_bin:` and `::order_id::`."""
+    found = _ATTRIBUTE.match(place.text, place.start)
+    if found is None or not place.takes("NUMBER") or place.touches:
+        return None
+    return say.colons(Span(*found.span()), found[2], is_metadata=found[1] == "::")
+
+
+def _call_of_operator(place: Place) -> Diagnostic | None:
+    """`contains(a, "b")` and `AND(a, b)`."""
+    operator = place.found.lower()
+    if operator not in ("and", "or", "contains", "in", "matches", "between"):
+        return None
+    is_logic = operator in ("and", "or")
+    between = "conditions" if is_logic else "values"
+    if not place.takes("NUMBER") or place.text[place.span.end : place.span.end + 1] != "(":
+        return None
+    called = _ARGUMENTS.match(place.text, place.span.end)
+    if called is None:
+        return say.operator_as_call(place.span, operator, between, None)
+    parts = [each[1].strip() for each in _SEPARATED.finditer(called[1])]
+    correction = None
+    if is_logic:
+        correction = f"({f' {operator} '.join(parts)})"
+    elif operator == "contains" and len(parts) == 2:
+        correction = f"{parts[0]} contains {parts[1]}"
+    span = Span(place.span.start, called.end())
+    return say.operator_as_call(span, operator, between, correction)
+
+
+def _method(place: Place) -> Diagnostic | None:
+    """`user.email.lower()` and `user.email.endswith("x")`."""
+    name, operand = place.previous, place.operand
+    if place.found != "(" or name is None or name.kind != "MEMBER" or operand is None:
+        return None
+    value = place.text[operand.start : name.span.start].rstrip(". ")
+    called = _ARGUMENTS.match(place.text, place.start)
+    word = name.text.lower().replace("_", "")
+    operator = _OPERATORS.get(word) or (name.text if name.text == "contains" else None)
+    span = Span(operand.start, called.end() if called else place.span.end)
+    if operator and called:
+        return say.method(span, name.text, f"{value} {operator} {called[1]}")
+    if word in _FUNCTIONS and (empty := _NO_ARGUMENTS.match(place.text, place.start)):
+        span = Span(operand.start, empty.end())
+        return say.method(span, name.text, f"{_FUNCTIONS[word]}({value})")
+    return say.method(Span(name.span.start, place.span.end), name.text, None)
+
+
+def _negated(place: Place) -> Diagnostic | None:
+    """`a not contains "b"` and `a does not contain "b"`."""
+    operand, word = place.operand, place.previous
+    if operand is None or word is None:
+        return None
+    found = _NEGATED.match(place.text, place.start)
+    if place.accepted == {"IN"}:
+        whole = Span(word.span.start, place.span.end)
+        if place.found in ("==", "="):
+            return say.negated_operator(whole, "!=")
+        if found and found["plain"]:
+            between = Span(word.span.start, place.start)
+            return say.negated_comparison(place.span, operand.start, between, found[0], "")
+    elif found and found["verb"] and place.takes("CONTAINS"):
+        operator = _VERBS[found["verb"].split()[0].lower()]
+        return say.negated_comparison(
+            Span(*found.span()), operand.start, Span(*found.span()), operator, operator
+        )
+    return None
+
+
+def _state(place: Place) -> Diagnostic | None:
+    """`is null`, `is not missing`, `is "a"`, `== null`, `!is missing`."""
+    word = place.previous
+    if word is None:
+        return None
+    if place.takes("MISSING") and word.text == "is":
+        found = _STATE.match(place.text, place.start)
+        if found is None:
+            return _after_is(place, word.span)
+        is_there = bool(found[1]) != found[0].lower().endswith("present")
+        return _say_state(place.start, found[0], "present" if is_there else "missing")
+    if place.item == "test" and word.text == "=" and place.found.lower() in (*_NULL, "missing"):
+        return say.given_missing(place.span, place.found)
+    if place.takes("NUMBER") and word.text in ("==", "!=") and place.found.lower() in _NULL:
+        written = place.text[word.span.start : place.span.end]
+        state = "is missing" if word.text == "==" else "is present"
+        return _say_state(word.span.start, written, state)
+    if place.takes("IS") and (negated := _NOT_IS.match(place.text, place.start)):
+        state = "is present" if negated[1] == "missing" else "is missing"
+        return _say_state(place.start, negated[0], state)
+    return None
+
+
+def _say_state(start: int, written: str, correction: str) -> Diagnostic:
+    is_foreign = written.lower().endswith(tuple(_NULL))
+    return say.state(Span(start, start + len(written)), correction, is_foreign=is_foreign)
+
+
+def _after_is(place: Place, word: Span) -> Diagnostic | None:
+    for phrase, operator in _PHRASES:
+        if found := phrase.match(place.text, place.start):
+            return say.foreign_phrase(Span(word.start, found.end()), operator)
+    if _COMPARES.match(place.text, place.start):
+        return say.needless_is(Span(word.start, place.start), place.found)
+    if place.found == "not":
+        return say.foreign_phrase(Span(word.start, place.span.end), "!=", "missing-state")
+    if place.found[:1] == '"' or place.found[:1].isdigit() or place.found in ("true", "false"):
+        return say.foreign_phrase(word, "==", "missing-state")
+    return None
 
 
 def _word(place: Place) -> Diagnostic | None:
-    if place.found.lower() in _CONTAINS and place.takes("CONTAINS"):
-        return say.foreign_contains(place.span, place.found)
-    like = _LIKE.match(place.text, place.start)
-    if like and place.takes("CONTAINS"):
-        return say.foreign_like(Span(*like.span()), like[1])
+    if place.takes("CONTAINS"):
+        word = place.found.lower().replace("_", "")
+        if word in _OPERATORS:
+            return say.foreign_operator(place.span, place.found, _OPERATORS[word])
+        if like := _LIKE.match(place.text, place.start):
+            return say.foreign_like(Span(*like.span()), like[1][1:-1])
+        for phrase, operator in _PHRASES:
+            if found := phrase.match(place.text, place.start):
+                return say.foreign_phrase(Span(*found.span()), operator)
     action = _ACTION.match(place.text, place.start)
     if action and place.takes("ALLOW"):
         return say.quoted_action(Span(*action.span()), action[1])
+    if place.found == "if" and place.takes("WHEN"):
+        return say.if_for_when(place.span)
     return None
 
 
-def _after_number(place: Place) -> Diagnostic | None:
-    """A decimal comma, a percentage, a currency, or a unit of time written out."""
-    previous = place.previous
-    if length := _LENGTH.match(place.text, place.start):
-        return _length(length)
-    if previous is None or previous.kind != "NUMBER":
+def _range(place: Place) -> Diagnostic | None:
+    """`between 5 to 10` and `between (5, 10)`."""
+    if (
+        place.takes("AND")
+        and not place.takes("OR")
+        and (found := _TO.match(place.text, place.start))
+    ):
+        return say.range_without_and(Span(*found.span()), found[0])
+    bracket = place.bracket
+    if (
+        place.found != ","
+        or bracket is None
+        or _word_before(place, bracket.span.start) != "between"
+    ):
         return None
-    start = previous.span.start
-    if place.touches and (decimals := _DECIMAL_COMMA.match(place.text, start)):
-        return say.decimal_comma(Span(*decimals.span()), decimals[0])
-    if place.found == "%":
-        return say.percentage(Span(start, place.span.end), previous.text)
-    if place.begins_line:
+    ends = _ENDS.match(place.text, bracket.span.start)
+    if ends is None:
         return None
-    length = _LENGTH.match(place.text, start)
-    if length and (found := _length(length)):
-        return found
-    if _CURRENCY.fullmatch(place.found) and place.found.lower() not in place.reserved:
-        return say.amount_with_currency(place.span, place.found, previous.span.end)
-    return None
-
-
-def _length(found: re.Match[str]) -> Diagnostic | None:
-    times, unit = _UNITS.get(found[2].lower(), (0, ""))
-    is_right = found[0] == f"{found[1]}{unit}"
-    if not times or is_right or len(found[1]) > 9 or "\n" in found[0]:
-        return None
-    return say.foreign_unit(Span(*found.span()), found[0], f"{int(found[1]) * times}{unit}")
+    return say.range_in_brackets(Span(*ends.span()), f"{ends[1].strip()} and {ends[2].strip()}")
 
 
 def _list(place: Place) -> Diagnostic | None:
-    bracket = place.bracket
-    if place.found != "," or bracket is None or bracket.text != "(":
+    bracket, word = place.bracket, place.previous
+    if word is None:
         return None
-    before = place.text[: bracket.span.start].rstrip()
-    whole = _LITERALS.match(place.text, bracket.span.start)
-    if not re.search(r"\bin$", before[-3:]) or whole is None:
+    if (
+        place.found == "{"
+        and word.text == "in"
+        and (braces := _BRACES.match(place.text, place.start))
+    ):
+        return say.other_brackets(Span(*braces.span()), braces[1])
+    if place.accepted == {"COMMA", "RSQB"}:
+        if place.found == ";":
+            return say.semicolon_in_brackets(place.span)
+        if re.match(_LITERAL, place.text[place.start : place.span.end]):
+            return say.missing_comma(place.span, word.span.end)
+    if word.text == "," and place.found in ("]", ")"):
+        return say.trailing_comma(word.span)
+    if place.found != ",":
         return None
-    return say.round_list(Span(*whole.span()), whole[1])
+    if bracket is None:
+        whole = _BARE_LIST.match(place.text, word.span.start)
+        if whole and _word_before(place, word.span.start) == "in":
+            return say.other_brackets(Span(*whole.span()), whole[0])
+        return None
+    inside = _LITERALS.match(place.text, bracket.span.start) if bracket.text == "(" else None
+    if inside is None or _word_before(place, bracket.span.start) != "in":
+        return None
+    return say.other_brackets(Span(*inside.span()), inside[1])
 
 
-def _test(place: Place) -> Diagnostic | None:
-    is_file = place.previous is not None and place.previous.kind == "STRING"
-    if place.item == "test" and place.found == "," and is_file and place.takes("GIVEN"):
-        is_repeated = place.text[place.span.end :].lstrip().startswith("given")
-        return say.given_again(place.span, "" if is_repeated else " given")
+def _pattern(place: Place) -> Diagnostic | None:
+    if place.accepted == {"REGEX"} and (text := _PATTERN_TEXT.match(place.text, place.start)):
+        inside = (text[1] or text[2] or "").replace("\\\\", "\\").strip("/").replace("/", r"\/")
+        return say.pattern_in_quotes(Span(*text.span()), f"/{inside}/") if inside else None
+    pattern = place.previous
+    if pattern is None or pattern.kind != "REGEX" or not place.touches:
+        return None
+    if place.found == "/":
+        return say.slash_in_pattern(place.span)
+    if place.found.isalpha():
+        return say.flag_of_pattern(place.span, place.found)
     return None
+
+
+def _word_before(place: Place, end: int) -> str | None:
+    """The word that ends, with some blanks after it, where a span begins."""
+    found = _LAST_WORD.search(place.text[max(0, end - _NEAR) : end])
+    return found[1] if found else None
+
+
+def _count(place: Place) -> Diagnostic | None:
+    """`count(distinct …)` and `count(*)`."""
+    if place.bracket is None:
+        return None
+    start = place.bracket.span.start
+    if place.found == "*" and place.before == "(" and place.takes("NUMBER"):
+        return say.count_of_all(place.span)
+    opening = place.text[max(0, start - _NEAR) : place.start]
+    if place.before.lower() != "distinct" or not (found := _DISTINCT.search(opening)):
+        return None
+    return say.count_of_distinct(Span(place.start - len(found[0]), place.start))

@@ -57,7 +57,8 @@ class ParsedFile:
     """What could be parsed of a file.
 
     `file` is None if its first line can't be read; otherwise it holds the items without a syntax
-    error. `lost` are the names declared by the other items, so that their uses aren't reported.
+    error. `lost` are the names declared by the other items, so that their uses aren't reported, and
+    the first words of those without a name.
     `pieces` are all tokens that were read, without comments.
     """
 
@@ -249,6 +250,7 @@ class _Reading:
             text=self.text,
             position=position,
             previous=self.pieces[-1] if self.pieces else None,
+            operand=self._operand(),
             accepted=frozenset(self.stack.accepted()),
             bracket=self.brackets[-1] if self.brackets else None,
             kind=self.pieces[0].text if self.pieces else None,
@@ -256,14 +258,24 @@ class _Reading:
             reserved=self.language.reserved,
         )
 
+    def _operand(self) -> Span | None:
+        """The place of the last value that was read."""
+        values = reversed(self.stack.values)
+        return next((each.span for each in values if isinstance(each, syntax.Node)), None)
+
     def _report(self, diagnostic: Diagnostic) -> None:
         if not self.diagnostics or self.diagnostics[-1].span != diagnostic.span:
             self.diagnostics.append(diagnostic)
 
     def _resume(self) -> bool:
-        """Continue at the next line that begins an item; returns whether there is one."""
-        if self.item_name is not None:
-            self.lost.add(self.item_name.text)
+        """Continue at the next line that begins an item; returns whether there is one.
+
+        What follows a second declaration belongs to another file.
+        """
+        if self.diagnostics[-1].code == "second-declaration":
+            return False
+        if self.item is not None:
+            self.lost.add((self.item_name or self.item).text)
         if len(self.pieces) < _HEADER_PIECES:
             self._suppose_header()
         self.brackets.clear()

@@ -7,6 +7,7 @@ problem in one line, and the fix if there is one.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from unicodedata import combining, normalize
 from unicodedata import name as character_name
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
@@ -424,9 +425,16 @@ def computed_item(span: Span, found: str) -> Diagnostic:
     )
 
 
-def unclosed_bracket(span: Span, bracket: str) -> Diagnostic:
+def unclosed_bracket(span: Span, bracket: str, end: int) -> Diagnostic:
+    """`end` is the end of what was read in the bracket."""
     closing = {"(": ")", "[": "]", "{": "}"}[bracket]
-    return _error("unclosed-bracket", span, f"`{bracket}` isn't closed", f"add `{closing}`")
+    return _error(
+        "unclosed-bracket",
+        span,
+        f"`{bracket}` isn't closed",
+        f"add `{closing}`",
+        inserting(end, closing),
+    )
 
 
 def unopened_bracket(span: Span, bracket: str) -> Diagnostic:
@@ -517,17 +525,36 @@ def duration_too_long(span: Span) -> Diagnostic:
 
 
 def bad_name(span: Span, found: str) -> Diagnostic:
+    odd = next((each for each in found if each.isalpha() and not each.isascii()), None)
+    correction = _plain(found).replace("-", "_")
+    is_name = correction.isascii() and correction.isidentifier()
     return _error(
         "bad-name",
         span,
-        f"{_quote(found)} can't be a name",
+        f"{_quote(found)} can't be a name"
+        + (f": `{odd}` is {character_name(odd, 'unnamed').lower()}" if odd else ""),
         "a name is made of letters a to z, digits and `_`, and doesn't begin with a digit",
+        *([replacing(span, correction)] if is_name else []),
     )
+
+
+def _plain(text: str) -> str:
+    """The text with wide characters narrow, and letters without their accents."""
+    return "".join(each for each in normalize("NFKD", text) if not combining(each))
 
 
 def odd_character(span: Span, found: str) -> Diagnostic:
     words = character_name(found, "a character without a name").lower()
     shown = _quote(found) if found.isprintable() and not found.isspace() else words
+    plain = _plain(found)
+    if not found.isspace() and plain.isascii() and plain.isprintable():
+        return _error(
+            "odd-character",
+            span,
+            f"{shown} (U+{ord(found):04X}) is another character than `{plain}`",
+            f"write `{plain}`",
+            replacing(span, plain),
+        )
     return _error(
         "odd-character",
         span,

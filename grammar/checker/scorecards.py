@@ -18,6 +18,8 @@ _SCOPE = Scope(score=False)
 
 def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> float:
     """Return the probability before any signal, between 0 and 1; 0.5 if it has errors."""
+    if "baseline" in work.lost:
+        return 0.5
     if not items:
         work.report(say.no_baseline(name.span))
         return 0.5

@@ -33,10 +33,88 @@ CONDITIONS = {
     "downwards": "score between 0.9 and 0.1",
     "range": "score > 1",
     "decimals": "score == 0.555",
+    "methods": 'user.email.lower() == "x" or user.id.endsWith("x")',
+    "method": 'user.email.split("@") == "x"',
+    "operators": 'user.email startswith "x" or user.email begins with "x"',
+    "words": "score is greater than 0.5 or score at least 0.5",
+    "equals": 'user.id equals "x"',
+    "called_operator": 'AND(type == "a,b"; contains(user.email, "a,b")) or OR(score > 1, not (user.id is missing))',
+    "not_contains": 'type == "verify" and user.email not contains "x"',
+    "does_not": 'user.email does not start with "x"',
+    "not_equal": 'user.id not == "x"',
+    "like_quoted": "user.email like '%x'",
+    "null": 'user.id == null or user.email is not null or user.email is "x" or user.id is not "x"',
+    "is_not_missing": "user.id is not missing or user.email is empty or device !is missing",
+    "is_in": 'type is in ["verify"] or type is not in ["purchase"] or user.id exists',
+    "to": "score between 0.1 to 0.5 or score between (0.5, 0.8)",
+    "bare_list": 'type in "purchase", "verify"',
+    "braces": 'type in {"purchase", "verify"}',
+    "no_comma": 'type in ["purchase" "verify"]',
+    "trailing_comma": 'type in ["purchase", "verify",]',
+    "semicolon": 'left(user.id; 3) == "abc"',
+    "quoted_pattern": 'user.email matches "^a/b\\\\d"',
+    "flag": "user.email matches /a/g",
+    "slash": "user.email matches /http://x/",
+    "symbol": "amount > $500 or amount > 500€",
+    "joined_currency": "amount > 500EUR",
+    "grouped": "amount > 1.000,50 or amount > 1 000 or amount > 1'000.5 or amount > 1.000.000",
+    "short": "amount > 10k or amount > 1.5M or amount > 1e3",
+    "plus": "amount > +5",
+    "months": "count(payments by user.id over 2 months) > 2",
+    "year": "count(payments by user.id over 1y) > 2",
+    "capital_m": "count(payments by user.id over 1M) > 2",
+    "quoted_length": 'count(payments by user.id over "1h") > 2',
+    "per_last": "count(payments per user.id within the last 1h) > 2",
+    "over_last": 'count(payments by user.id over the last 1h with status == "declined") > 2',
+    "count_distinct": "count(distinct payments.user.id by device.ip_address over 1h) > 2",
+    "count_all": "count(*) > 2",
+    "colons": ':amount: > 5 and ::sku:: == "x"',
+    "wide": "amount ＞ ５",
+    "accent": "amóunt > 5",
+    "other_script": "аmount > 5",
+    "unclosed": "(user.id is missing or (user.email is missing)",
 }
+"""Each leaves no error after some rounds of first fixes, if it is not in `UNMENDED`."""
 FILES = {
     "comment": "rule r\n  // hi\n  condition c when score > 0.5 then deny\n",
     "no_header": "condition c when score > 0.5 then deny\n",
+    "comments": "rule r -- a\n  /* b */\n  condition c when score > 0.5 then deny /* c */\n",
+    "open_comment": "rule r\n  /* a\n  b */\n  condition c when score > 0.5 then deny\n",
+    "quoted_name": 'rule "My shop"\n  use "velocity"\n  condition "Card testing" when score > 0.5 then deny\n',
+    "name_of_words": "rule my shop\n  condition card testing attack when score > 0.5 then deny\n",
+    "name_with_dash": "rule my-rule\n  condition c when score > 0.5 then deny\n",
+    "colons_after_words": "rule: r\n  condition: c\n    when: score > 0.5\n    then: deny\n",
+    "blocks": "rule r {\n  condition c { when score > 0.5 then deny; }\n}\n",
+    "let": "rule r\n  let a: 1\n  var b = a\n  import velocity\n  condition c when score > b then deny\n",
+    "otherwise": "rule r\n  condition c if score > 0.5 then deny\n  otherwise then allow\n",
+    "else": "rule r\n  when score > 0.5 then deny\n  else allow\n",
+    "entries": 'rule r\n  list l = ["a"]\n  condition c when user.id in @l then deny\n',
+    "uses": "rule r\n  use velocity.rule\n  use velocity, velocity\n",
+    "given": (
+        'rule r\n  condition c when score > 0.5 then deny\n  test "a" when amount: 5.00 then deny\n'
+        '  test "b" given amount = 5.00 and score = 0.9 expect deny\n'
+        '  test "c" given amount = 5.00 score = 0.9 expect deny\n'
+        '  test "d" given user.id = null expect deny\n'
+        '  test "e" given user.id = missing expect deny\n'
+    ),
+    "must": 'rule r\n  must "m" when score > 0.5 never deny or challenge\n',
+    "signals": (
+        "scorecard s\n  baseline: 3%\n  signal a 0.5 when user.id is missing\n"
+        "  signal b add 0.5 if user.id is missing\n  signal d adds = +0.5\n"
+        "  signal e when user.id is missing adds 0.5\n"
+    ),
+    "curves": (
+        "scorecard s\n  baseline 0.03\n"
+        "  signal a curve length(user.id) { < 3 = 1; 5: 2, otherwise 3 }\n"
+        "  signal b curves length(user.id) increasing { < 3: 1, else: 2 }\n"
+    ),
+    "fields": (
+        'event e\n  field a: "x", "y", required\n  field b: required string\n'
+        "  metric m count(events per a within 1h)\n"
+        "  monitor n when m > 5 per a each 10m\n  monitor o when m > 5 every 10m by a\n"
+        "  monitor p when m > 5 then alert\n"
+    ),
+    "two_rules": "rule r\n  condition c when score > 1 then deny\nrule q\n  condition c when x then deny\n",
     "quoted_action": 'rule r\n  condition c when score > 0.5 then "deny"\n',
     "file_and_values": 'rule r\n  test "t" given history "f", amount = 5.00 expect default\n',
 }
@@ -54,14 +132,32 @@ def test_a_habit_is_told_how_it_is_said_here(name, snapshot):
     assert f"{as_text(Source.of('habit.rule', text), found)}\nfixed:\n{fixed}" == snapshot
 
 
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"like_pattern"}))
-def test_the_first_fix_leaves_no_error(name):
+UNMENDED = {
+    *(
+        "like_pattern",
+        "method",
+        "called_operator",
+        "slash",
+        "capital_m",
+        "count_all",
+        "other_script",
+    ),
+    *("open_comment", "entries", "given", "signals", "fields", "two_rules", "uses"),
+    "decimal_comma",  # `9,99` is past the score's range, whatever is meant
+}
+"""What has several meanings, or a part that only the author knows."""
+MOST_ROUNDS = 6
+"""An error can hide the next one of its item."""
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_first_fixes_leave_no_error_where_one_thing_is_meant(name):
     text = TEXTS[name]
-    found = read_file(text.encode(), KnownNames()).diagnostics
-    fixed = apply_fixes(text, [fix for each in found for fix in each.fixes[:1]])
-    again = read_file(fixed.encode(), KnownNames()).diagnostics
-    # `9,99` is past the score's range, whatever is meant.
-    assert not [each for each in again if each.severity == "error"] or name == "decimal_comma"
+    for _ in range(MOST_ROUNDS):
+        found = read_file(text.encode(), KnownNames()).diagnostics
+        text = apply_fixes(text, [fix for each in found for fix in each.fixes[:1]])
+    again = read_file(text.encode(), KnownNames()).diagnostics
+    assert any(each.severity == "error" for each in again) == (name in UNMENDED), again
 
 
 def test_given_values_may_follow_a_file_on_one_line():

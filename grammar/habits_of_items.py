@@ -1,0 +1,203 @@
+"""Habits of other languages in items: names, colons, clauses and tests."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from tollkeeper.grammar import habit_errors as say
+from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.syntax import Span
+
+if TYPE_CHECKING:
+    from tollkeeper.grammar.blame import Place
+
+_TEXT = re.compile(r'"([^"\\\n]{1,60})"')
+_WORDS = re.compile(r"[A-Za-z_]\w*(?:[ \t]+\w+)*")
+_NEAR: Final = 40
+"""How many characters back a word is looked for."""
+_KEYWORD_BEFORE = re.compile(r"\b([a-z]+)\s+\Z")
+_LAST = re.compile(r"(?:the\s+)?(?:last|past)\s+(?=[0-9])")
+_ENDING = re.compile(r"\.rule\b")
+_AND = re.compile(r"\s+\S+\s+")
+_AFTER_NAME = re.compile(r"[ \t]*(?:[\r\n\"#:]|\Z|=(?!=)|when\b)")
+_CLAUSES: Final = (
+    (re.compile(r"(?:group\s+by|grouped\s+by|per|for\s+each|for)\b", re.IGNORECASE), "by"),
+    (
+        re.compile(
+            r"(?:within|during|in|for|over)?\s*(?:the\s+)?(?:last|past|previous|within|during)\b",
+            re.IGNORECASE,
+        ),
+        "over",
+    ),
+    (re.compile(r"(?:having|filter|if|with|when)\b", re.IGNORECASE), "where"),
+    (re.compile(r"each\b", re.IGNORECASE), "every"),
+    (re.compile(r"(?:increasing|ascending)\b", re.IGNORECASE), "rising"),
+    (re.compile(r"(?:decreasing|descending)\b", re.IGNORECASE), "falling"),
+    (re.compile(r"(?:otherwise|default)\b", re.IGNORECASE), "else"),
+    (re.compile(r"(?:add|adding|plus|points?|weight|weighs)\b", re.IGNORECASE), "adds"),
+    (re.compile(r"curve\b", re.IGNORECASE), "curves"),
+)
+"""Words for clauses, which are taken as meant where the clause could follow."""
+_WORDS_OF_ITEMS: Final = {
+    **dict.fromkeys(("var", "const", "set", "define", "variable"), "let"),
+    **dict.fromkeys(("import", "include", "using", "require"), "use"),
+    **dict.fromkeys(("else", "default", "finally"), "otherwise"),
+}
+_NAMED_WITH_MARK: Final = ("let", "metric", "list", "table", "field")
+_ASSIGNED = re.compile(r"[A-Za-z_@][\w.\[\]\"@-]*\s*=(?!=)")
+_AND_PATH = re.compile(r"\s+(?:and|AND|&&)\s+[A-Za-z_@][\w.\[\]\"@]*\s*\Z")
+
+
+def habit_of_item(place: Place) -> Diagnostic | None:
+    """Return the diagnostic if a known habit explains the place."""
+    for question in (_name, _colon, _clause, _punctuation, _test, _item):
+        if diagnostic := question(place):
+            return diagnostic
+    return None
+
+
+def _name(place: Place) -> Diagnostic | None:
+    """A name in quotes, or of several words."""
+    previous = place.previous
+    if previous is None or place.begins_line:
+        return None
+    if place.accepted == {"NAME"} and (text := _TEXT.match(place.text, place.start)):
+        title = None if previous.text == "use" else text[0]
+        return say.quoted_name(Span(*text.span()), _name_from(place, text[1]), title)
+    is_declared = previous.kind == "NAME" and place.takes("STRING", "EQUAL") and not place.bracket
+    start = previous.span.start
+    opener = _KEYWORD_BEFORE.search(place.text[max(0, start - _NEAR) : start])
+    if not is_declared or opener is None or opener[1] not in place.reserved:
+        return None
+    run = _WORDS.match(place.text, place.start)
+    if opener[1] in ("given", "expect", "by") or run is None:
+        return None
+    more = list(takewhile(lambda word: _can_be_named(place, word[0]), re.finditer(r"\w+", run[0])))
+    end = place.start + (more[-1].end() if more else 0)
+    if not more or not _AFTER_NAME.match(place.text, end):
+        return None
+    if place.item == "signal" and place.takes("ADDS") and _means(place, "adds", "curves"):
+        return None
+    made = "_".join([previous.text, *(word[0] for word in more)])
+    return say.name_of_words(Span(previous.span.start, end), made)
+
+
+def _can_be_named(place: Place, word: str) -> bool:
+    return word not in place.reserved or (place.item is None and word == place.kind)
+
+
+def _name_from(place: Place, text: str) -> str | None:
+    """The name that is made of a text's words, None if they make none."""
+    made = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return made if made and not made[0].isdigit() and made not in place.reserved else None
+
+
+def _colon(place: Place) -> Diagnostic | None:
+    """`when: …`, `baseline = …`, `let a: …`."""
+    previous = place.previous
+    if place.found not in (":", "=") or previous is None:
+        return None
+    if place.found == ":" and place.takes("EQUAL"):
+        return say.colon_for_equals(place.span)
+    is_word = previous.text in place.reserved and previous.kind == previous.text.upper()
+    is_nameless = place.accepted == {"NAME"} and previous.text in _NAMED_WITH_MARK
+    if is_word and not is_nameless:
+        return say.needless_mark(place.span, place.found, previous.text)
+    if place.found == "=" and place.takes("COLON") and place.bracket and place.bracket.text == "{":
+        return say.equals_for_colon(place.span)
+    if place.found == "=" and place.takes("COLON") and place.item == "list":
+        return say.list_with_entries(place.span, previous.text)
+    return None
+
+
+def _means(place: Place, *clauses: str) -> bool:
+    return any(
+        clause in clauses and words.match(place.text, place.start) for words, clause in _CLAUSES
+    )
+
+
+def _clause(place: Place) -> Diagnostic | None:
+    for words, clause in _CLAUSES:
+        found = words.match(place.text, place.start)
+        if found and place.takes(clause.upper()):
+            needs_bracket = clause in ("over", "where") or place.item != "monitor"
+            if clause in ("by", "over", "where") and needs_bracket and place.bracket is None:
+                continue
+            return say.foreign_clause(Span(*found.span()), found[0], clause)
+    if place.accepted == {"DURATION"} and (needless := _LAST.match(place.text, place.start)):
+        return say.needless_words(Span(*needless.span()))
+    in_steps = place.bracket is not None and place.bracket.text == "{"
+    if in_steps and place.takes("COMPARISON") and place.found[:1].isdigit():
+        return say.bound_without_sign(place.span, place.found)
+    if place.takes("ADDS") and not place.begins_line:
+        if place.found[:1].isdigit() or place.found == "-":
+            return say.amount_without_adds(place.span)
+        if place.found == "when" and place.item == "signal":
+            return say.when_before_adds(place.span)
+    if place.found == "then" and place.before == "otherwise":
+        return say.needless_mark(place.span, "then", "otherwise")
+    if place.found == "required" and place.before == ":":
+        return say.required_first(place.span)
+    return None
+
+
+def _punctuation(place: Place) -> Diagnostic | None:
+    """Semicolons, braces and commas that belong to no construct here."""
+    bracket = place.bracket
+    if place.found == ";" and bracket is not None and place.takes("COMMA"):
+        return say.semicolon_in_brackets(place.span)
+    if place.found == ";" and bracket is None:
+        return say.needless_end(place.span)
+    if place.found in ("{", "}") and bracket is None:
+        return say.needless_brace(place.span, place.found)
+    if place.found == "," and place.item == "field" and place.takes("REQUIRED", "VBAR"):
+        following = place.text[place.span.end :].lstrip()
+        return say.comma_in_field(place.span, is_choice=following.startswith('"'))
+    return None
+
+
+def _test(place: Place) -> Diagnostic | None:
+    if place.item != "test" or place.previous is None:
+        return None
+    is_file = place.previous.kind == "STRING"
+    if place.found == "," and is_file and place.takes("GIVEN"):
+        is_repeated = place.text[place.span.end :].lstrip().startswith("given")
+        return say.given_again(place.span, "" if is_repeated else " given")
+    if place.found in ("when", "with", "if") and is_file and place.takes("GIVEN"):
+        return say.word_of_test(place.span, place.found, "given")
+    if place.found == "then" and place.takes("EXPECT"):
+        return say.word_of_test(place.span, place.found, "expect")
+    if place.found == "=" and place.takes("OR"):
+        joined = _AND_PATH.search(place.text, max(0, place.start - 2 * _NEAR), place.start)
+        if joined and (word := _AND.match(place.text, joined.start())):
+            return say.given_with_and(Span(*word.span()))
+    is_another = place.found not in place.reserved and _ASSIGNED.match(place.text, place.start)
+    if is_another and not place.begins_line and place.takes("EXPECT", "COMMA"):
+        return say.given_without_comma(place.span, place.previous.span.end)
+    return None
+
+
+def _item(place: Place) -> Diagnostic | None:
+    """Where an item could begin, and right after one."""
+    if not place.takes("LET") or place.previous is None:
+        return None
+    word = place.found.lower()
+    if place.begins_line and word in _WORDS_OF_ITEMS:
+        item = _WORDS_OF_ITEMS[word]
+        if place.takes(item.upper()):
+            return say.foreign_item(place.span, place.found, item)
+    if place.begins_line and word == "when":
+        return say.nameless_condition(place.span)
+    if place.found == "then" and place.item == "monitor":
+        return say.action_of_monitor(place.span)
+    if place.found == "by" and place.item == "monitor":
+        return say.by_before_every(place.span)
+    if place.found == "or" and place.item == "must":
+        return say.actions_with_or(Span(place.previous.span.end, place.span.end))
+    if place.found == "," and place.item == "use":
+        return say.one_use_each(place.span)
+    if place.item == "use" and (ending := _ENDING.match(place.text, place.start)):
+        return say.ending_of_file(Span(*ending.span()))
+    return None

@@ -32,6 +32,7 @@ from tollkeeper.engine.velocity.first_seen_file import (
     StoredSeries,
     open_seen_times_file,
 )
+from tollkeeper.engine.velocity.seen_filter import SeenFilter
 
 EVERY_S = 5.0
 """The seconds between two writes of changes: many at once cost less, as most are to different pages of
@@ -127,7 +128,9 @@ class SeenTimesStore:
                 # then fills it from the beginning: a whole one is written only when too much is held.
                 if series.filling > (FILLED if series.written_up_to is not None else beyond):
                     filled = series.take_filled()
-                    await self._file.write(partial(_add, name, series.number, filled))
+                    await self._file.write(
+                        partial(_add, self._file.seen_filter, name, series.number, filled)
+                    )
 
     async def write(self, written: Written) -> None:
         """Write what has changed. Raises `JournalError`; the next call then writes it, too."""
@@ -167,7 +170,9 @@ class SeenTimesStore:
         try:
             await written()
             writable = {name: series for name, series in taken.items() if series.is_writable}
-            await self._file.write(partial(_set, writable, frozenset(self._rewritten)))
+            await self._file.write(
+                partial(_set, self._file.seen_filter, writable, frozenset(self._rewritten))
+            )
             stored = writable
         finally:
             for name, series in taken.items():
@@ -186,21 +191,26 @@ class SeenTimesStore:
 
 
 def _add(
-    name: SeriesName, series: int, filled: Sequence[CountChange], connection: sqlite3.Connection
+    seen_filter: SeenFilter,
+    name: SeriesName,
+    series: int,
+    filled: Sequence[CountChange],
+    connection: sqlite3.Connection,
 ) -> None:
     first_seen_file.set_sequence(connection, StoredSeries(series, *name, None))
-    first_seen_file.add_counts(connection, series, filled)
+    first_seen_file.add_counts(connection, seen_filter, series, filled)
 
 
 def _set(
+    seen_filter: SeenFilter,
     taken: dict[SeriesName, StoredSeenTimes],
     rewritten: Collection[int],
     connection: sqlite3.Connection,
 ) -> None:
     for name, series in taken.items():
         counts, differences, sequence = series.changes_to_write()
-        first_seen_file.set_counts(connection, series.number, counts)
-        first_seen_file.add_counts(connection, series.number, differences)
+        first_seen_file.set_counts(connection, seen_filter, series.number, counts)
+        first_seen_file.add_counts(connection, seen_filter, series.number, differences)
         stored = StoredSeries(series.number, *name, None if name[0] in rewritten else sequence)
         first_seen_file.set_sequence(connection, stored)
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.journal.contract import Unavailable
-from tollkeeper.engine.velocity import first_seen
+from tollkeeper.engine.velocity import first_seen, first_seen_file
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
 from tollkeeper.tests.examples import examples
@@ -75,11 +75,12 @@ def test_seen_times_in_memory_are_those_of_a_plain_list(
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(filled=steps, happened=steps, meanwhile=steps)
+@given(filled=steps, happened=steps, meanwhile=steps, waits=st.booleans())
 def test_stored_seen_times_are_those_of_a_plain_list(
-    filled: list[Any], happened: list[Any], meanwhile: list[Any]
+    filled: list[Any], happened: list[Any], meanwhile: list[Any], waits: bool
 ) -> None:
-    """`meanwhile` is what happens between a write's taking and its end."""
+    """`meanwhile` is what happens between a write's taking and its end; `waits` says whether the file's
+    groups are all known before they are read."""
 
     async def run(folder: Path) -> None:
         async with open_seen_times(folder, last=0) as store:
@@ -130,6 +131,8 @@ def test_stored_seen_times_are_those_of_a_plain_list(
             await store.write(nothing)
         async with open_seen_times(folder, last=sequence) as store:
             assert store.sequence(*SERIES) == sequence
+            if waits:
+                store._file.filling.join()
             seen_times = store.open(*SERIES)
             store.end_filling(1, SERIES[1:], sequence)
             plain.agrees(seen_times)
@@ -287,6 +290,48 @@ async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
             pass
         assert store._file.series() == [(1, 1, "kept", 1)]
         assert store._file._run("SELECT DISTINCT series FROM moments").fetchall() == [(1,)]
+
+
+async def test_the_file_is_not_read_for_whom_nobody_has_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_seen_times(tmp_path, last=0) as store:
+        (await live(store)).add("ana", 5)
+        await store.write(nothing)
+    async with open_seen_times(tmp_path, last=1) as store:
+        seen_times = await live(store)
+        seen_times.add("bob", 6)
+        await store.write(nothing)
+        store._recent.forget((1, "bob"))
+        store._file.filling.join()
+        asked: list[object] = []
+        run = store._file._run
+        monkeypatch.setattr(store._file, "_run", lambda *query: asked.append(query) or run(*query))
+        assert [seen_times.first(each) for each in ("cid", "ana", "bob")] == [None, 5, 6]
+        assert len(asked) == 4, "the first and the last time of each that was seen"
+
+
+async def test_what_is_written_while_the_filter_is_filled_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_seen_file, "_ADDED", 1)
+    names = [f"card-{number}" for number in range(600)]
+    async with open_seen_times(tmp_path, last=0) as store:
+        seen_times = await live(store)
+        for name in names[:300]:
+            seen_times.add(name, 5)
+        await store.write(nothing)
+    async with open_seen_times(tmp_path, last=1) as store:
+        seen_times = await live(store)
+        for name in names[300:]:
+            seen_times.add(name, 5)
+            await store.write(nothing)
+            store._recent.forget((1, name))
+            assert seen_times.first(name) == 5
+        store._file.filling.join()
+        for name in names:
+            store._recent.forget((1, name))
+        assert {seen_times.first(name) for name in names} == {5}
 
 
 async def test_memory_holds_only_what_was_asked_for_recent(

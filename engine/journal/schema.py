@@ -52,14 +52,19 @@ def prepare(folder: Path) -> None:
         raise JournalError(f"cannot open `{folder / DATABASE_FILE}`: {error}") from error
 
 
+def require_data(folder: Path) -> None:
+    """Check that the folder has a journal, for a command that must not begin one."""
+    if not (folder / DATABASE_FILE).exists():
+        raise JournalError(f"there is no service's data in `{folder}`: say where with --data")
+
+
 def require_current(folder: Path) -> None:
     """Check that a command and the running service know the same tables."""
     from sqlite_utils import Database
 
     from tollkeeper.engine.journal.migrations import migrations
 
-    if not (folder / DATABASE_FILE).exists():
-        raise JournalError(f"there is no service's data in `{folder}`: say where with --data")
+    require_data(folder)
     try:
         with closing(connect_for_reading(folder)) as connection:
             require_ours(connection, folder / DATABASE_FILE)

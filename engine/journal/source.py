@@ -153,6 +153,12 @@ def connect_for_reading(source: JournalSource) -> SqlConnection:
     return connect_reader(source.url)
 
 
+def require_data(source: JournalSource) -> None:
+    """Check that a data folder has a journal. Raises `JournalError`."""
+    if isinstance(source, Path):
+        schema.require_data(source)
+
+
 def require_current(source: JournalSource) -> None:
     """Check that a command and the running service know the same tables."""
     if isinstance(source, Path):

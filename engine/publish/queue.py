@@ -25,11 +25,12 @@ from tollkeeper.engine.journal.source import (
     folder_of,
     holder_of_source,
     require_current,
+    require_data,
 )
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.publish.verbs import Effect, Verb, find_verb, verb_name
+from tollkeeper.engine.publish.verbs import AccountVerb, Effect, Verb, find_verb, verb_name
 from tollkeeper.engine.registry.errors import Refused
 from tollkeeper.engine.runtime import Engine
 
@@ -57,6 +58,9 @@ _read_reply = msgspec.json.Decoder(Reply).decode
 
 def perform_in(source: JournalSource, verb: Verb, author: str, progress: Progress) -> Effect:
     """Perform a verb, here or by the running service. Raises `Refused`, `JournalError`."""
+    if isinstance(verb, AccountVerb):
+        # Its account must exist: a mistyped folder would become a new, empty one.
+        require_data(source)
     deadline = monotonic() + QUEUE_PATIENCE_S
     while True:
         try:

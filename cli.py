@@ -24,8 +24,15 @@ try:
     import rich_click as click
 
     from tollkeeper.api.terminal import commands
+    from tollkeeper.api.terminal.output import refuse
 except KeyboardInterrupt:
     end_interrupted()
+
+_OUTSIDE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS),
+    *(errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG),
+}
+"""What a disk, a folder or its owner is to blame for, and never the program."""
 
 
 class Commands(click.RichGroup):
@@ -44,6 +51,17 @@ class Commands(click.RichGroup):
             if isinstance(found, click.Command) and found.name == cmd_name
         )
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known:
+            from tollkeeper.grammar.words import did_you_mean
+
+            likely = did_you_mean(name, known)
+            ctx.fail(f"there is no command `{name}`" + (f"; {likely}" if likely else ""))
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
@@ -51,11 +69,14 @@ class Commands(click.RichGroup):
         except KeyboardInterrupt:
             end_interrupted()
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            if error.errno not in _OUTSIDE:
                 raise
-            # What could not be written would be tried again at the end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.ClickException((error.strerror or str(error)).lower()) from None
+            reason = (error.strerror or str(error)).lower()
+            if error.filename is None:
+                # What could not be written would be tried again at the end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                refuse(reason)
+            refuse(f"`{error.filename}`: {reason}")
         return result
 
 

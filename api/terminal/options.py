@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -31,6 +32,24 @@ class _Utf8(click.ParamType[str]):
 
 
 UTF8 = _Utf8()
+
+
+class _NewFile(click.Path):
+    """A file to write: without its folder it is refused before the work, and not after it."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
+        if not path.parent.is_dir():
+            self.fail(f"there is no folder `{path.parent}`", param, ctx)
+        return path
+
+
+NEW_FILE = _NewFile(dir_okay=False, writable=True)
 
 folder_option = click.option(
     "--data",

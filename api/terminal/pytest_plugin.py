@@ -71,4 +71,4 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.write_sep("-", "rule coverage")
     terminalreporter.write_line(as_text(covered))
     if wanted is not None and percent(covered) < wanted:
-        terminalreporter.write_line(f"less than {wanted:g} % were seen", red=True)
+        terminalreporter.write_line(f"less than {wanted:g} % is covered", red=True)

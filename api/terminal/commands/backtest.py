@@ -10,7 +10,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
-from tollkeeper.api.terminal.options import data_option, json_option, late_option
+from tollkeeper.api.terminal.options import NEW_FILE, data_option, json_option, late_option
 from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, show_whole
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     help="Labels of payments.",
 )
 @late_option
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML page.")
+@click.option("--html", type=NEW_FILE, help="Write an HTML page.")
 @click.option("--summary", "markdown", is_flag=True, help="Print Markdown, for a pull request.")
 @json_option
 @data_option

@@ -10,7 +10,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
-from tollkeeper.api.terminal.options import data_option
+from tollkeeper.api.terminal.options import NEW_FILE, data_option
 from tollkeeper.api.terminal.output import err, progress_bar, refuse, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the new text here; standard output otherwise.",
 )
 @data_option

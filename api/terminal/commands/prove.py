@@ -11,7 +11,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import thresholds_of
-from tollkeeper.api.terminal.options import data_option, json_option, paths_argument
+from tollkeeper.api.terminal.options import NEW_FILE, data_option, json_option, paths_argument
 from tollkeeper.api.terminal.output import out, plural, print_json, say
 from tollkeeper.api.terminal.rule_file import read_rule_file
 from tollkeeper.engine.offline.paths import is_rule
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--as-test",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Append the payments that refute something to this file, as tests.",
 )
 @click.option(

@@ -10,7 +10,7 @@ import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
 from tollkeeper.api.terminal.folder import refusals
-from tollkeeper.api.terminal.options import data_option, json_option, late_option
+from tollkeeper.api.terminal.options import NEW_FILE, data_option, json_option, late_option
 from tollkeeper.api.terminal.output import err, print_json, progress_bar, refuse, say
 
 NOTHING_FOUND = 3
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the rule file here; standard output otherwise.",
 )
 @late_option

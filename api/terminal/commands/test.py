@@ -12,7 +12,7 @@ from textwrap import indent
 import rich_click as click
 
 from tollkeeper.api.terminal.extras import extra
-from tollkeeper.api.terminal.options import json_option, paths_argument
+from tollkeeper.api.terminal.options import NEW_FILE, json_option, paths_argument
 from tollkeeper.api.terminal.output import NO, OK, out, plural, print_json, say
 from tollkeeper.engine.offline.paths import is_case, is_rule
 
@@ -25,16 +25,19 @@ from tollkeeper.engine.offline.paths import is_case, is_rule
 @click.option("--coverage", is_flag=True, help="Show what no test or case covered.")
 @click.option(
     "--coverage-json",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the coverage as JSON.",
 )
 @click.option(
     "--coverage-html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Write the coverage as an HTML page.",
 )
 @click.option(
-    "--fail-under", type=click.FloatRange(0, 100), help="Exit 1 if less than PERCENT is covered."
+    "--fail-under",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="Exit 1 if less than PERCENT is covered.",
 )
 def test(
     paths: Sequence[Path],
@@ -86,7 +89,7 @@ def test(
         out.print(coverage_as_text(run.coverage), soft_wrap=True)
     is_low = fail_under is not None and percent(run.coverage) < fail_under
     if is_low:
-        say(f"less than {fail_under:g} % were seen", "bold red")
+        say(f"less than {fail_under:g} % is covered", "bold red")
     failed = f"{len(run.faults)} failed" if run.faults else "all passed"
     summary = f"{plural(run.tests, 'test')}, {plural(run.cases, 'case')}, {failed}"
     say(summary, "bold red" if run.faults else "bold green")

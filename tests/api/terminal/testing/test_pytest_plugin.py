@@ -101,7 +101,7 @@ def test_coverage_is_told_and_can_be_too_low(run: Run, repository: Path) -> None
     status, said = run("--rule-coverage-fail-under=90", *options)
     assert status == 1
     assert '`currency == "EUR"` never mattered' in said
-    assert "less than 90 % were seen" in said
+    assert "less than 90 % is covered" in said
     assert (repository / "c.json").exists()
     assert (repository / "c.html").exists()
     assert run("--rule-coverage-fail-under=70")[0] == 0

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from tollkeeper.engine.offline.own_folder import own_folder
 from tollkeeper.engine.offline.testing.streams import StreamError
 
 _JSON_COLUMNS = ("transactions", "metadata", "device.headers", "backend.headers")
@@ -25,8 +25,8 @@ def json_lines(path: Path) -> Iterator[Path]:
 
     Raises `StreamError`.
     """
-    with TemporaryDirectory(prefix="toll-rows-") as folder:
-        made = Path(folder, f"{path.stem}.jsonl")
+    with own_folder("rows") as folder:
+        made = folder / f"{path.stem}.jsonl"
         with made.open("w", encoding="utf-8") as file:
             for row in FORMATS[path.suffix](path):
                 file.write(json.dumps(_line(row), default=_plain) + "\n")

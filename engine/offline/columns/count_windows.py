@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -45,6 +44,7 @@ from tollkeeper.engine.offline.columns.pool import open_pool
 from tollkeeper.engine.offline.columns.sql import NotExactError
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
+from tollkeeper.engine.offline.own_folder import own_folder
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.progress import Progress
 from tollkeeper.grammar.program import History, Rule, Scorecard
@@ -91,19 +91,17 @@ def count_windows(asked: WindowsAsked, tables: Any, progress: Progress) -> Mappi
     if not asked.indexes:
         return {}
     plan = plan_of(asked)
-    with TemporaryDirectory(prefix="toll-columns-") as folder:
+    with own_folder("columns") as folder:
         with open_history(asked, start_of(asked, plan)) as exported:
             if _payments(exported) < PAYMENTS_A_PROCESS:
                 whole = CountedSpan(0, LAST_NUMBER, start_of(asked, plan))
-                part = WindowsPart(asked, None, 0, 1, whole, Path(folder, "whole.parquet"))
+                part = WindowsPart(asked, None, 0, 1, whole, folder / "whole.parquet")
                 count_part(part, plan, exported)
                 return join_parts([part], tables)
             parts = [
                 part
                 for windows in group_windows(asked)
-                for part in split_windows(
-                    windows, exported, Path(folder), _processes(windows, exported)
-                )
+                for part in split_windows(windows, exported, folder, _processes(windows, exported))
             ]
         for done, _ in enumerate(_perform(parts), start=1):
             progress(done / len(parts))

@@ -9,38 +9,38 @@ from msgspec import UNSET, Struct, UnsetType
 from tollkeeper.api.http.answers import RuleResult
 
 
-class BotBehaviour(Struct, frozen=True):
+class BotAnalysis(Struct, frozen=True):
     """`action` is `allow`, `challenge` or `deny`; `score` is between 0 and 1, with two decimals."""
 
     action: str
     score: float
 
 
-class Analyses(Struct, frozen=True):
+class PaymentAnalyses(Struct, frozen=True):
     """`bot_behaviour` is there only if it was requested; `rule` is None if none was applied."""
 
     rule: RuleResult | None
-    bot_behaviour: BotBehaviour | UnsetType = UNSET
+    bot_behaviour: BotAnalysis | UnsetType = UNSET
 
 
-class PaymentResult(Struct, frozen=True):
+class CreatedPayment(Struct, frozen=True):
     """A payment that was created."""
 
     id: str
     status: str
-    analyses: Analyses
+    analyses: PaymentAnalyses
 
 
-class PaymentCreated(Struct, frozen=True):
-    payment: PaymentResult
+class CreationAnswer(Struct, frozen=True):
+    payment: CreatedPayment
 
 
-class UpdateResult(Struct, frozen=True):
-    """A payment that was updated."""
+class ReportedPayment(Struct, frozen=True):
+    """A payment whose status was reported."""
 
     id: str
     status: str
 
 
-class PaymentUpdated(Struct, frozen=True):
-    payment: UpdateResult
+class UpdateAnswer(Struct, frozen=True):
+    payment: ReportedPayment

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from tollkeeper.api.client import calls
-from tollkeeper.api.client.answers import PaymentResult, UpdateResult
+from tollkeeper.api.client.answers import CreatedPayment, ReportedPayment
 from tollkeeper.api.client.calls import (
     ClientCall,
     is_conclusive,
@@ -56,11 +56,11 @@ class Tollkeeper:
 
     def create_payment(
         self, payment: Mapping[str, Any], idempotency_key: str | None = None
-    ) -> PaymentResult:
+    ) -> CreatedPayment:
         """Create a payment and have it analysed; `payment` is the body's member of that name."""
         return self._send(calls.creation_call(payment, idempotency_key)).payment
 
-    def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> UpdateResult:
+    def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> ReportedPayment:
         """Report a payment's final status, and other new data."""
         return self._send(calls.update_call(payment_id, update)).payment
 
@@ -130,11 +130,11 @@ class AsyncTollkeeper:
 
     async def create_payment(
         self, payment: Mapping[str, Any], idempotency_key: str | None = None
-    ) -> PaymentResult:
+    ) -> CreatedPayment:
         """Create a payment and have it analysed; `payment` is the body's member of that name."""
         return (await self._send(calls.creation_call(payment, idempotency_key))).payment
 
-    async def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> UpdateResult:
+    async def update_payment(self, payment_id: str, update: Mapping[str, Any]) -> ReportedPayment:
         """Report a payment's final status, and other new data."""
         return (await self._send(calls.update_call(payment_id, update))).payment
 

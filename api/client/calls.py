@@ -13,7 +13,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from tollkeeper.api.client.answers import PaymentCreated, PaymentUpdated
+from tollkeeper.api.client.answers import CreationAnswer, UpdateAnswer
 
 T = TypeVar("T")
 
@@ -88,22 +88,22 @@ class UnansweredError(Exception):
 
 def creation_call(
     payment: Mapping[str, Any], idempotency_key: str | None
-) -> ClientCall[PaymentCreated]:
+) -> ClientCall[CreationAnswer]:
     """Return the request that creates a payment; without an idempotency key, one is generated so
     that it can be repeated.
     """
     headers = {"idempotency-key": idempotency_key or str(uuid.uuid4())}
-    return ClientCall("POST", "/payments", PaymentCreated, {"payment": payment}, headers)
+    return ClientCall("POST", "/payments", CreationAnswer, {"payment": payment}, headers)
 
 
-def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[PaymentUpdated]:
+def update_call(payment_id: str, update: Mapping[str, Any]) -> ClientCall[UpdateAnswer]:
     """Return the request that reports a payment's final status; it can be repeated if each of its
     transactions has an id, since others are added each time.
     """
     # `.` and `..` alone would be taken for steps of the path.
     path = f"/payments/{quote(payment_id, safe='').replace('.', '%2E')}"
     repeatable = all(each.get("id") is not None for each in update.get("transactions") or ())
-    return ClientCall("PATCH", path, PaymentUpdated, {"payment": update}, repeatable=repeatable)
+    return ClientCall("PATCH", path, UpdateAnswer, {"payment": update}, repeatable=repeatable)
 
 
 def event_call(event: Mapping[str, Any], idempotency_key: str | None) -> ClientCall[EventSubmitted]:

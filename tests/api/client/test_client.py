@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.api.client.answers import BotBehaviour
+from tollkeeper.api.client.answers import BotAnalysis
 from tollkeeper.client import (
     AsyncTollkeeper,
     RequestError,
@@ -189,7 +189,7 @@ def test_values_and_members_that_a_later_service_answers_are_passed_on() -> None
     with answered(200, later) as client:
         created = client.create_payment(PAYMENT)
         assert created.status == client.update_payment("p", {}).status == "refunded"
-        assert isinstance(created.analyses.bot_behaviour, BotBehaviour)
+        assert isinstance(created.analyses.bot_behaviour, BotAnalysis)
         assert created.analyses.bot_behaviour.action == "review"
 
 

@@ -119,7 +119,7 @@ async def list_counted_records(
     ),
     scope="payments:read",
     answers={200: Answer("All of them.")},
-    refusals=(422,),
+    refusals=(404, 422),
 )
 async def list_shadows_of_payment(request: Request, id_: PaymentId) -> ShadowsOfPayment:
     found = await shadows_of(request.engine.journal, request.key.account, id_)

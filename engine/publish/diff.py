@@ -81,7 +81,7 @@ def side_of(version: Version) -> Side:
 
 def _whole_file(side: Side) -> NamedPart:
     program = side.program
-    aspects: dict[str, Any] = {"title": program.title}
+    aspects: dict[str, Any] = {"name": program.name, "title": program.title}
     if isinstance(program, p.Rule):
         aspects["otherwise"] = program.otherwise or "default"
     if isinstance(program, p.Scorecard):

@@ -207,3 +207,9 @@ def test_a_promise_in_another_layout_says_the_same() -> None:
         'm-1" and', 'm-1"   and #\n'
     )
     assert told(PROMISES, new.replace("amount < 5.00", "amount<5.00")) == []
+
+
+def test_another_name_is_told() -> None:
+    assert told(CARD, CARD.replace("bot_behaviour", "robots")) == [
+        "changed `robots` name: bot_behaviour → robots"
+    ]

@@ -26,6 +26,7 @@ from tollkeeper.engine.programs.compile.interpreter import (
 from tollkeeper.engine.programs.compile.reckoning import carry, double
 from tollkeeper.engine.programs.compile.shown import one_line, shown_duration, written_value
 from tollkeeper.grammar import program as p
+from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.vocabulary import Vocabulary
@@ -139,6 +140,10 @@ class ScorecardExplanation(Struct, frozen=True):
     transactions_shown: int | UnsetType = UNSET
 
 
+_LetShares: TypeAlias = Sequence[Mapping[bool, float]]
+"""How close each let is to false and to true; empty for a let of another type."""
+
+
 class _ShownText(NamedTuple):
     """The source text of parts, and of how many transactions an aggregate shows its parts."""
 
@@ -165,8 +170,8 @@ def explain_rule(
     """The outcome of each condition for a payment.
 
     The nearest condition is the one with the largest share of what it needs: each operand of an
-    `and` counts alike, of an `or` the best one counts, a missing value counts nothing. Of equal
-    ones it is the first.
+    `and` counts alike, of an `or` the best one counts, a let counts as what it stands for, a missing
+    value counts nothing. Of equal ones it is the first.
     """
     scope = scope_of(rule, inputs, vocabulary)
     own, transactions_shown = _shown_text(rule, scope, sources)
@@ -182,7 +187,8 @@ def explain_rule(
         )
         for index, condition in enumerate(rule.conditions)
     )
-    shares = [_share(condition.when, scope, wanted=True) for condition in rule.conditions]
+    of_lets = _shares_of_lets(rule, scope)
+    shares = [_share(each.when, scope, of_lets, wanted=True) for each in rule.conditions]
     nearest = None if met is not None or not shares else shares.index(max(shares))
     return RuleExplanation(
         rule.name,
@@ -274,13 +280,26 @@ def _outcome(value: bool | None) -> ConditionOutcome:
     return "undecided" if value is None else "met" if value else "refused"
 
 
-def _share(node: p.Expression, scope: EvaluationScope, *, wanted: bool) -> float:
-    """How close the expression is to `wanted`, from 0 to 1."""
+def _shares_of_lets(rule: p.Rule, scope: EvaluationScope) -> _LetShares:
+    found: list[Mapping[bool, float]] = []
+    for let in rule.lets:
+        is_condition = isinstance(let.value.type, t.Boolean)
+        wanted = (False, True) if is_condition else ()
+        found.append({each: _share(let.value, scope, found, wanted=each) for each in wanted})
+    return found
+
+
+def _share(
+    node: p.Expression, scope: EvaluationScope, of_lets: _LetShares, *, wanted: bool
+) -> float:
+    """How close the expression is to `wanted`, from 0 to 1; `of_lets` are the lets' shares."""
     match node:
         case p.Not():
-            return _share(node.operand, scope, wanted=not wanted)
+            return _share(node.operand, scope, of_lets, wanted=not wanted)
+        case p.LetValue():
+            return of_lets[node.index][wanted]
         case p.And() | p.Or():
-            shares = [_share(operand, scope, wanted=wanted) for operand in node.operands]
+            shares = [_share(operand, scope, of_lets, wanted=wanted) for operand in node.operands]
             needs_all = isinstance(node, p.And) is wanted
             return sum(shares) / len(shares) if needs_all else max(shares)
         case _:

@@ -66,6 +66,28 @@ def test_the_condition_with_most_of_what_it_needs_came_nearest() -> None:
     assert explained("amount = 50", score=60).nearest == "guessing"
 
 
+def test_a_let_is_as_near_as_what_it_stands_for() -> None:
+    text = """
+rule checkout
+  let tiny = amount < 1.00
+  let cheap_visit = not (amount >= 10.00 or user.email is present or order.id is present)
+  condition first when tiny then deny
+  condition second when cheap_visit then deny
+"""
+    read = Inputs(paid('amount = 5, order.id = "o"'), (), EMPTY)
+    assert explain_rule(checked(text), {None: text}, read, VOCABULARY).nearest == "second"
+
+
+def test_lets_that_build_on_each_other_are_looked_through_once() -> None:
+    lets = ["  let l0 = amount < 1.00 and amount < 2.00"]
+    lets += [
+        f"  let l{number} = l{number - 1} and not not l{number - 1}" for number in range(1, 60)
+    ]
+    text = "\n".join(["rule checkout", *lets, "  condition all when l59 then deny", ""])
+    read = Inputs(paid("amount = 5"), (), EMPTY)
+    assert explain_rule(checked(text), {None: text}, read, VOCABULARY).nearest == "all"
+
+
 def test_aggregates_with_very_many_parts_show_those_of_the_first_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,7 +17,9 @@ SILENT_S = 5.0
 PRESENT_S = 2.5
 """A journal is handed to a node only when its last heartbeat is at most this old."""
 FORGOTTEN_S = 86_400
-_RECENT = f"seen_at > clock_timestamp() - interval '{SILENT_S} seconds'"
+# A later heartbeat was written by another clock, of a database that failed over.
+_SILENCE_S = "abs(extract(epoch FROM clock_timestamp() - seen_at))::float8"
+_RECENT = f"{_SILENCE_S} < {SILENT_S}"
 _HEARTBEAT = (
     "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, clock_timestamp())"
     " ON CONFLICT (node) DO UPDATE SET place = excluded.place, is_whole = excluded.is_whole,"
@@ -27,12 +29,11 @@ _HAS_SUCCESSOR = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_who
 _ANYBODY = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE {_RECENT})"
 _SUCCESSORS = (
     "SELECT node, address FROM nodes WHERE is_whole"
-    f" AND seen_at > clock_timestamp() - interval '{PRESENT_S} seconds'"
+    f" AND {_SILENCE_S} < {PRESENT_S}"
 )
 _NODES = (
     f"SELECT nodes.process, nodes.address, release, coalesce(owner = node AND {IS_HELD},"
-    " FALSE), is_whole, greatest(0, last_place - place),"
-    " extract(epoch FROM clock_timestamp() - seen_at)::float8,"
+    f" FALSE), is_whole, greatest(0, last_place - place), {_SILENCE_S},"
     " CASE WHEN owner = node THEN (1000000 * extract(epoch FROM taken_at))::bigint END,"
     " CASE WHEN owner = node THEN epoch END"
     " FROM nodes CROSS JOIN shards WHERE shard = 1 ORDER BY nodes.process, node"
@@ -69,9 +70,7 @@ def write_heartbeat(connection: SqlConnection, heartbeat: Heartbeat) -> None:
     """Write a node's heartbeat, and remove nodes without one for a day."""
     node, address, release, counted, is_whole = heartbeat
     connection.execute(_HEARTBEAT, (node, process_name(), address, release, counted, is_whole))
-    connection.execute(
-        f"DELETE FROM nodes WHERE seen_at < clock_timestamp() - interval '{FORGOTTEN_S} seconds'"
-    )
+    connection.execute(f"DELETE FROM nodes WHERE {_SILENCE_S} > {FORGOTTEN_S}")
 
 
 def remove_node(connection: SqlConnection, node: str) -> None:

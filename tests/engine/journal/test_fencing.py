@@ -21,7 +21,15 @@ from tollkeeper.engine.journal.entries import Idempotency, Kind
 from tollkeeper.engine.journal.postgres import journal as postgres_journal
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import follow_database, open_database
-from tollkeeper.engine.journal.postgres.nodes import Heartbeat, remove_node, write_heartbeat
+from tollkeeper.engine.journal.postgres.nodes import (
+    Heartbeat,
+    has_successor,
+    is_followed,
+    nodes_of,
+    remove_node,
+    successors,
+    write_heartbeat,
+)
 from tollkeeper.engine.journal.postgres.schema import Migration
 from tollkeeper.tests.engine.journal.proxy import proxy_to
 
@@ -472,6 +480,25 @@ async def test_tables_are_changed_only_once_no_node_of_the_release_before_is_the
             await following.query(partial(remove_node, node="older"))
             async with follow_database(database):
                 pass
+
+
+async def test_a_heartbeat_by_a_clock_ahead_keeps_no_node_that_is_gone_there(database):
+    gone = Heartbeat("gone", "http://127.0.0.1:1", "0.1.0", 0, is_whole=True)
+    async with follow_database(database) as following:
+        await following.query(partial(write_heartbeat, heartbeat=gone))
+        assert await following.query(partial(has_successor, node="this"))
+        # The database failed over to a machine whose clock is an hour behind.
+        do(database, "UPDATE nodes SET seen_at = seen_at + interval '1 hour'")
+        assert not await following.query(partial(has_successor, node="this"))
+        assert await following.query(successors) == {}
+        assert not await following.query(is_followed)
+        [seen] = await following.query(nodes_of)
+        assert seen.silent_s > 3000
+        do(database, "UPDATE nodes SET seen_at = seen_at + interval '2 days'")
+        present = gone._replace(node="present")
+        await following.query(partial(write_heartbeat, heartbeat=present))
+        assert await following.query(successors) == {gone.address: "present"}
+        assert len(await following.query(nodes_of)) == 1
 
 
 async def test_what_is_added_to_the_tables_lets_nodes_of_the_release_before_go_on_beside(

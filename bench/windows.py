@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity.contract import (
     Fill,
     Record,
@@ -374,6 +375,11 @@ async def held_by(function: AggregateFunction, count: int, card: Callable[[int],
     return held
 
 
+async def empty() -> Newest:
+    """Return the newest entry of a journal that is empty."""
+    return Newest()
+
+
 async def ages(most: int) -> None:
     rows: list[list[Cell]] = []
     records = [
@@ -392,7 +398,7 @@ async def ages(most: int) -> None:
     plan = replace(plan, over=None, ages=True)
     read = Window(plan.digest, "age", None, None)
     with TemporaryDirectory() as folder:
-        async with open_seen_times(Path(folder), 0) as store:
+        async with open_seen_times(Path(folder), 0, empty) as store:
             for place, made in (
                 ("memory", Windows()),
                 ("disk", Windows(seen_times=store.open)),

@@ -19,6 +19,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S
+from tollkeeper.engine.journal.past import is_past, newest_entry
 from tollkeeper.engine.journal.reads import claim_key, key_mark
 from tollkeeper.engine.journal.side_file import belongs_to, claim_file
 from tollkeeper.engine.journal.source import (
@@ -40,7 +41,7 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadows.record import drain, record_shadows
 from tollkeeper.engine.shipped import take_up_shipped
 from tollkeeper.engine.velocity.contract import LATE
-from tollkeeper.engine.velocity.first_seen_file import AGES_FILE
+from tollkeeper.engine.velocity.first_seen_file import AGES_FILE, read_newest
 from tollkeeper.engine.velocity.first_seen_store import (
     SeenTimesStore,
     open_seen_times,
@@ -147,8 +148,7 @@ async def open_on(
                 await seen_times.write(journal.flush)
             with suppress(JournalError):
                 await journal.flush()
-                # In a thread: other shards in this process may go on deciding.
-                await asyncio.to_thread(write_snapshot, engine)
+                await write_snapshot(engine)
         finally:
             for task in background:
                 task.cancel()
@@ -190,13 +190,19 @@ def _mark_of(key: FolderKey) -> str:
 
 @asynccontextmanager
 async def _open_own_seen_times(folder: Path, journal: Journal) -> AsyncIterator[SeenTimesStore]:
-    """Open the first-seen times; a file that belongs to another journal is removed and filled anew."""
+    """Open the first-seen times; a file of another journal, or of another past of it, is removed and
+    filled anew.
+    """
     path, identity = folder / AGES_FILE, journal.identity()
     with suppress(sqlite3.Error):
-        if path.exists() and not belongs_to(path, identity):
+        if path.exists() and not (
+            belongs_to(path, identity)
+            and await journal.query(partial(is_past, newest=read_newest(path)))
+        ):
             get_logger().warning("file_of_another_journal", file=str(path), done="made again")
             path.unlink()
-    async with open_seen_times(folder, journal.last_sequence()) as seen_times:
+    newest = partial(journal.query, newest_entry)
+    async with open_seen_times(folder, journal.last_sequence(), newest) as seen_times:
         claim_file(path, identity)
         yield seen_times
 

@@ -13,11 +13,14 @@ import os
 import signal
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import NoReturn
 
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.past import Newest, is_past, newest_entry
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.snapshot import (
@@ -47,14 +50,17 @@ async def read_snapshot(engine: Engine) -> Snapshot | None:
     """The snapshot that fits the journal; one that does not is said to, and removed."""
     path = engine.folder / FILE
     last = engine.journal.last_sequence()
-    expected = _origin(engine, last)
+    expected = _origin(engine, last, Newest())
 
     def is_ours(origin: SnapshotOrigin) -> bool:
         same = (origin.journal, origin.release) == (expected.journal, expected.release)
         return same and origin.sequence <= last
 
     try:
-        return await asyncio.to_thread(look_through, path, is_ours)
+        found = await asyncio.to_thread(look_through, path, is_ours)
+        if not await engine.journal.query(partial(is_past, newest=found.origin.newest)):
+            raise SnapshotError("the journal was restored since")
+        return found
     except FileNotFoundError:
         return None
     except (OSError, SnapshotError) as error:
@@ -63,16 +69,19 @@ async def read_snapshot(engine: Engine) -> Snapshot | None:
         return None
 
 
-def write_snapshot(engine: Engine) -> None:
+async def write_snapshot(engine: Engine) -> None:
     """Keeps what the windows hold; nothing may be observed meanwhile.
 
-    Windows that are not whole, or not what the journal says, are not kept.
+    Windows that are not whole, or not what the journal says, are not kept. Raises `JournalError`.
     """
     if not engine.ready.is_set() or engine.rewriting:
         return
     path, made = engine.folder / FILE, engine.folder / UNFINISHED
+    newest = await engine.journal.query(newest_entry)
+    origin = _origin(engine, engine.journal.last_sequence(), newest)
     try:
-        write(made, _origin(engine, engine.journal.last_sequence()), engine.windows.snapshot())
+        # In a thread: other shards in this process may go on deciding.
+        await asyncio.to_thread(write, made, origin, engine.windows.snapshot())
         made.replace(path)
     except (OSError, TypeError) as error:
         get_logger().warning("snapshot_not_written", file=str(path), error=str(error))
@@ -164,9 +173,14 @@ def _can_watch_processes() -> bool:
 
 async def write_snapshot_beside(engine: Engine) -> bool:
     """Lets a copy of this process write what the windows hold now; whether that was kept."""
+    try:
+        newest = await engine.journal.query(newest_entry)
+    except JournalError as error:
+        get_logger().warning("snapshot_not_written", file=FILE, error=str(error))
+        return False
     if not engine.ready.is_set() or engine.rewriting or engine.snapshot_writer is not None:
         return False
-    origin = _origin(engine, engine.journal.last_appended())
+    origin = _origin(engine, engine.journal.last_appended(), newest)
     unsettled = engine.journal.unsettled()
     begun = perf_counter()
     process = os.fork()
@@ -226,5 +240,5 @@ def _write_and_exit(engine: Engine, origin: SnapshotOrigin) -> NoReturn:
         os._exit(status)
 
 
-def _origin(engine: Engine, sequence: int) -> SnapshotOrigin:
-    return SnapshotOrigin(engine.journal.identity(), sequence, version("tollkeeper"))
+def _origin(engine: Engine, sequence: int, newest: Newest) -> SnapshotOrigin:
+    return SnapshotOrigin(engine.journal.identity(), sequence, version("tollkeeper"), newest)

@@ -209,6 +209,13 @@ def last_sequence(connection: SqlConnection) -> int:
     return int(sequence)
 
 
+def arrival_of(connection: SqlConnection, sequence: int) -> int:
+    """When the entry at a sequence number arrived (µs), 0 for one that isn't there."""
+    # Without the body, which may be long: a search needs the arrivals of many payments.
+    row = connection.execute("SELECT arrived FROM journal WHERE place = ?", (sequence,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def trusted_clock(connection: SqlConnection) -> int:
     """The last time (µs) at which the clock was trusted."""
     (found,) = connection.execute("SELECT clock FROM identity").fetchone()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.journal.entries import AMENDABLE, Entry, Kind
+from tollkeeper.engine.journal.past import Newest, is_past
 from tollkeeper.engine.journal.source import JournalSource, connect_for_reading
 
 _FIRST = (
@@ -22,8 +23,6 @@ _AFTER = (
     f"SELECT {reads.COLUMNS} FROM journal NOT INDEXED WHERE place > ? AND place <= ?"
     f" AND kind IN ({', '.join(f'{kind:d}' for kind in AMENDABLE)}) ORDER BY place"
 )
-# Without the body, which may be long: a search needs the arrivals of many payments.
-_ARRIVED = "SELECT arrived FROM journal WHERE place = ?"
 _KNOWN = f"SELECT {reads.KNOWN_COLUMNS} FROM journal WHERE place = ? AND kind = {Kind.PAYMENT:d}"
 
 
@@ -95,8 +94,11 @@ class Tail:
 
     def arrival_of(self, sequence: int) -> int:
         """When the entry at a sequence number arrived (µs), 0 for one that isn't there."""
-        row = self._connection.execute(_ARRIVED, (sequence,)).fetchone()
-        return 0 if row is None else int(row[0])
+        return reads.arrival_of(self._connection, sequence)
+
+    def is_past(self, newest: Newest) -> bool:
+        """Whether this was the journal's newest entry."""
+        return is_past(self._connection, newest)
 
     def sequence_at(self, time: int) -> int:
         """The sequence number of the first entry that arrived at `time` (µs) or later; without one,

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import NamedTuple
 
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.journal.side_file import create_file
 from tollkeeper.engine.journal.tail import Tail
 
@@ -171,10 +172,7 @@ def read_index_place(connection: sqlite3.Connection) -> IndexPlace:
 
 def is_of(followed: IndexPlace, tail: Tail) -> bool:
     """Whether the index was made from this journal."""
-    if followed.sequence > tail.last_sequence():
-        return False
-    arrived = tail.arrival_of(followed.sequence)
-    return 0 in (arrived, followed.arrived) or arrived == followed.arrived
+    return tail.is_past(Newest(followed.sequence, followed.arrived))
 
 
 def note(connection: sqlite3.Connection, sequence: int, arrived: int, amendment: int) -> None:

@@ -20,7 +20,10 @@ from pathlib import Path
 from threading import Thread
 from typing import NamedTuple, TypeAlias
 
+from msgspec.structs import astuple
+
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.journal.side_file import Durability, SideFile, connect, create_file
 from tollkeeper.engine.velocity.contract import Group
 from tollkeeper.engine.velocity.seen_filter import SeenFilter
@@ -29,7 +32,7 @@ from tollkeeper.grammar.program import Value
 AGES_FILE = "ages.db"
 HASH_SIZE = 16
 """The bytes of a group's hash."""
-_VERSION = 1
+_VERSION = 2
 DURABILITY: Durability = "NORMAL"
 """Commits that a power cut loses are filled again from the journal, which has their entries."""
 PAGES = 4096
@@ -41,9 +44,10 @@ _ADDED = 1000
 millisecond."""
 
 # `place` is the sequence number up to which the file has a series whole, null when it does not; a
-# series without an account was given up.
+# series without an account was given up. `newest` has the journal's newest entry at the last write.
 _TABLES = f"""
 CREATE TABLE series (id INTEGER PRIMARY KEY, account INTEGER, digest TEXT, place INTEGER);
+CREATE TABLE newest (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, arrived INTEGER NOT NULL);
 CREATE TABLE moments (
     series INTEGER, seen BLOB, time INTEGER, count INTEGER, PRIMARY KEY (series, seen, time)
 ) WITHOUT ROWID;
@@ -203,6 +207,18 @@ def add_counts(
 def set_sequence(connection: sqlite3.Connection, series: StoredSeries) -> None:
     """Write up to which sequence number the file has a series whole."""
     connection.execute("REPLACE INTO series VALUES (?, ?, ?, ?)", series)
+
+
+def set_newest(connection: sqlite3.Connection, newest: Newest) -> None:
+    """Write which entry was the journal's newest."""
+    connection.execute("REPLACE INTO newest VALUES (1, ?, ?)", astuple(newest))
+
+
+def read_newest(path: Path) -> Newest:
+    """The journal's newest entry when the file was last written. Raises `sqlite3.Error`."""
+    with closing(sqlite3.connect(path)) as found:
+        row = found.execute("SELECT sequence, arrived FROM newest").fetchone()
+    return Newest() if row is None else Newest(*row)
 
 
 def forget_sequences(connection: sqlite3.Connection, account: int) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.velocity import first_seen_file
 from tollkeeper.engine.velocity.first_seen import RecentBounds, SeenTimes, StoredSeenTimes
@@ -44,6 +45,8 @@ SeriesName: TypeAlias = tuple[int, str]
 """An account, and the digest of one of its series."""
 Written: TypeAlias = Callable[[], Awaitable[None]]
 """Waits until the journal has written or refused all entries appended before the call."""
+ReadNewest: TypeAlias = Callable[[], Awaitable[Newest]]
+"""Returns the journal's newest entry on disk."""
 
 
 class SeenTimesStore:
@@ -53,8 +56,9 @@ class SeenTimesStore:
     Series are live once they are filled, but between `follow` and `own`.
     """
 
-    def __init__(self, file: SeenTimesFile, last: int) -> None:
+    def __init__(self, file: SeenTimesFile, last: int, newest: ReadNewest) -> None:
         self._file = file
+        self._newest = newest
         self._recent = RecentBounds()
         self._numbers = count(file.last_number() + 1)
         # Whole series in the file that were not opened yet.
@@ -169,9 +173,10 @@ class SeenTimesStore:
         stored: dict[SeriesName, StoredSeenTimes] = {}
         try:
             await written()
+            newest = await self._newest()
             writable = {name: series for name, series in taken.items() if series.is_writable}
             await self._file.write(
-                partial(_set, self._file.seen_filter, writable, frozenset(self._rewritten))
+                partial(_set, self._file.seen_filter, writable, frozenset(self._rewritten), newest)
             )
             stored = writable
         finally:
@@ -205,8 +210,10 @@ def _set(
     seen_filter: SeenFilter,
     taken: dict[SeriesName, StoredSeenTimes],
     rewritten: Collection[int],
+    newest: Newest,
     connection: sqlite3.Connection,
 ) -> None:
+    first_seen_file.set_newest(connection, newest)
     for name, series in taken.items():
         counts, differences, sequence = series.changes_to_write()
         first_seen_file.set_counts(connection, seen_filter, series.number, counts)
@@ -238,10 +245,12 @@ async def write_behind(store: SeenTimesStore, written: Written) -> None:
 
 
 @asynccontextmanager
-async def open_seen_times(folder: Path, last: int) -> AsyncIterator[SeenTimesStore]:
+async def open_seen_times(
+    folder: Path, last: int, newest: ReadNewest
+) -> AsyncIterator[SeenTimesStore]:
     """Open the file of a data folder whose lock is held; `last` is the journal's last sequence number.
 
     Raises `JournalError`.
     """
     async with open_seen_times_file(folder) as file:
-        yield SeenTimesStore(file, last)
+        yield SeenTimesStore(file, last, newest)

@@ -1,8 +1,8 @@
 """A file with the windows' elements, so that a start need not derive all of them from the journal.
 
 The file names its journal and the sequence number up to which it counts the entries; later ones are
-read from the journal. A file that is missing, damaged, incomplete, or of another journal or version
-is not used: the start then only takes longer.
+read from the journal. A file that is missing, damaged, incomplete, or of another journal, of another
+past of it, or of another version is not used: the start then only takes longer.
 
 A line that names the format is followed by blocks: a length (4 bytes, little-endian), the BLAKE2b
 digest (16 bytes) of the content, and the content, in MessagePack. The last block has their number.
@@ -19,11 +19,12 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity.contract import Columns, SeriesPart
 
 FILE = "windows.snapshot"
 UNFINISHED = f"{FILE}.new"
-SNAPSHOT_FORMAT = b"tollkeeper windows 1\n"
+SNAPSHOT_FORMAT = b"tollkeeper windows 2\n"
 _SIZE_BYTES = 4
 _DIGEST_BYTES = 16
 _MAX_PREFIX_BYTES = 10
@@ -33,11 +34,14 @@ BIG = 1
 
 
 class SnapshotOrigin(Struct, frozen=True, array_like=True):
-    """The journal's identity, the last sequence number counted, and the release that wrote the file."""
+    """The journal's identity, the last sequence number counted, the release that wrote the file, and
+    the journal's newest entry then.
+    """
 
     journal: str
     sequence: int
     release: str
+    newest: Newest
 
 
 class Block(Struct, frozen=True, array_like=True):
@@ -75,8 +79,13 @@ class Snapshot:
         self, path: Path, origin: SnapshotOrigin, series: dict[tuple[int, str], SnapshotSeries]
     ) -> None:
         self.path = path
-        self.sequence = origin.sequence
+        self.origin = origin
         self._series = series
+
+    @property
+    def sequence(self) -> int:
+        """The last sequence number counted."""
+        return self.origin.sequence
 
     def covers(self, account: int, series: str, reach: int) -> bool:
         """Whether the file has a series that reaches back at least `reach` (µs)."""

@@ -18,8 +18,10 @@ from tollkeeper.engine.journal import reads
 from tollkeeper.engine.privacy import erasure
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.velocity import first_seen_store
+from tollkeeper.engine.velocity.first_seen_file import AGES_FILE
+from tollkeeper.engine.velocity.snapshot import FILE
 from tollkeeper.engine.window_snapshot import write_snapshot
-from tollkeeper.tests.engine.happenings import CARDS, DAY, RULE, USERS, bare, happen, steps
+from tollkeeper.tests.engine.happenings import CARDS, DAY, RULE, USERS, bare, happen, pay, steps
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 
 
@@ -47,7 +49,7 @@ def killed(folder: Path, to: Path) -> Path:
 
 async def keep_snapshot(shop: Shop) -> None:
     await shop.engine.journal.flush()
-    write_snapshot(shop.engine)
+    await write_snapshot(shop.engine)
 
 
 async def compare(folder: Path, happened: list[Any]) -> None:
@@ -121,3 +123,25 @@ def test_what_an_erasure_left_undone_is_not_in_the_ages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(cut_off(tmp_path, monkeypatch))
+
+
+@pytest.mark.parametrize("name", [AGES_FILE, FILE])
+def test_a_file_of_a_past_that_a_restored_journal_lost_is_left_once_it_has_grown_as_far(
+    tmp_path: Path, name: str
+) -> None:
+    live, restored = tmp_path / "live", tmp_path / "restored"
+
+    async def go_on(folder: Path, now: int, ids: str, count: int, user: str) -> tuple[int, Any]:
+        async with open_shop(folder, now) as shop:
+            await shop.publish(RULE)
+            for number in range(count):
+                shop.now += 1
+                await pay(shop, f"{ids}-{number}", bare(user=user))
+            return shop.now, await held(shop)
+
+    now, _ = asyncio.run(go_on(live, Shop.now, "before", 3, "u"))
+    shutil.copytree(live, restored, ignore=shutil.ignore_patterns(f"{AGES_FILE}*", FILE))
+    asyncio.run(go_on(live, now, "lost", 3, "v"))
+    now, expected = asyncio.run(go_on(restored, now + HOUR, "after", 9, "u"))
+    shutil.copy(live / name, restored / name)
+    assert asyncio.run(go_on(restored, now, "", 0, "")) == (now, expected)

@@ -99,7 +99,7 @@ def one_bit(path: Path) -> None:
 
 
 def another_format(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b"windows 1", b"windows 0"))
+    path.write_bytes(path.read_bytes().replace(b"windows 2", b"windows 0"))
 
 
 @pytest.mark.parametrize("damage", [half, without_end, with_more, one_bit, another_format])
@@ -146,7 +146,7 @@ def test_an_erasure_leaves_nothing_of_its_account_in_the_snapshot(tmp_path: Path
             await shop.publish(RULE)
             await happen(shop, [(1, ("pay", bare(user="ana@mail.example")))])
             await shop.engine.journal.flush()
-            write_snapshot(shop.engine)
+            await write_snapshot(shop.engine)
             assert b"ana" in (tmp_path / FILE).read_bytes()
             await erase_user(shop.engine, shop.account, "test", "ana@mail.example")
             assert b"ana" not in (tmp_path / FILE).read_bytes()
@@ -165,7 +165,7 @@ def test_a_kill_right_after_an_erasure_costs_the_other_accounts_nothing(
             await shop.publish(RULE)
             await happen(shop, [(1, ("pay", bare()))] * 3)
             await shop.engine.journal.flush()
-            write_snapshot(shop.engine)
+            await write_snapshot(shop.engine)
             other = shop.account + 1
             async with rewriting(shop.engine, other):
                 assert (live / FILE).exists()
@@ -183,7 +183,7 @@ def test_a_purge_that_finds_nothing_old_leaves_the_snapshot_alone(tmp_path: Path
             await shop.publish(RULE)
             await happen(shop, [(1, ("pay", bare()))])
             await shop.engine.journal.flush()
-            write_snapshot(shop.engine)
+            await write_snapshot(shop.engine)
             before = (tmp_path / FILE).read_bytes()
             assert await purge_account(shop.engine, shop.account) == 0
             assert (tmp_path / FILE).read_bytes() == before

@@ -27,10 +27,7 @@ _HEARTBEAT = (
 )
 _HAS_SUCCESSOR = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE node <> ? AND is_whole AND {_RECENT})"
 _ANYBODY = f"SELECT EXISTS (SELECT 1 FROM nodes WHERE {_RECENT})"
-_SUCCESSORS = (
-    "SELECT node, address FROM nodes WHERE is_whole"
-    f" AND {_SILENCE_S} < {PRESENT_S}"
-)
+_SUCCESSORS = f"SELECT node, address FROM nodes WHERE is_whole AND {_SILENCE_S} < {PRESENT_S}"
 _NODES = (
     f"SELECT nodes.process, nodes.address, release, coalesce(owner = node AND {IS_HELD},"
     f" FALSE), is_whole, greatest(0, last_place - place), {_SILENCE_S},"

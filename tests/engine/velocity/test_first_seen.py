@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.journal.contract import Unavailable
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity import first_seen, first_seen_file
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
@@ -83,7 +84,7 @@ def test_stored_seen_times_are_those_of_a_plain_list(
     groups are all known before they are read."""
 
     async def run(folder: Path) -> None:
-        async with open_seen_times(folder, last=0) as store:
+        async with open_seen_times(folder, last=0, newest=empty) as store:
             seen_times, plain, sequence = store.open(*SERIES), Plain(), 0
             for what, group, time in filled:
                 if what in ("add", "remove"):
@@ -129,7 +130,7 @@ def test_stored_seen_times_are_those_of_a_plain_list(
                         happens(what, group, time)
                 plain.agrees(seen_times)
             await store.write(nothing)
-        async with open_seen_times(folder, last=sequence) as store:
+        async with open_seen_times(folder, last=sequence, newest=empty) as store:
             assert store.sequence(*SERIES) == sequence
             if waits:
                 store._file.filling.join()
@@ -149,7 +150,7 @@ def test_what_was_followed_is_what_an_owner_would_have_counted(
     """`fails` says whether the file can't be written any more when the series is to be read."""
 
     async def run(folder: Path) -> None:
-        async with open_seen_times(folder, last=0) as store:
+        async with open_seen_times(folder, last=0, newest=empty) as store:
             store.follow()
             seen_times, plain, sequence = store.open(*SERIES), Plain(), 1
 
@@ -177,7 +178,7 @@ def test_what_was_followed_is_what_an_owner_would_have_counted(
             plain.agrees(seen_times)
             await store.write(nothing)
             plain.agrees(seen_times)
-        async with open_seen_times(folder, last=sequence) as store:
+        async with open_seen_times(folder, last=sequence, newest=empty) as store:
             assert store.sequence(*SERIES) == sequence
             plain.agrees(await live(store, sequence=sequence))
 
@@ -192,6 +193,11 @@ async def nothing() -> None:
     pass
 
 
+async def empty() -> Newest:
+    """The newest entry of a journal that is empty."""
+    return Newest()
+
+
 async def live(store: SeenTimesStore, digest: str = "digest", sequence: int = 1) -> SeenTimes:
     seen_times = store.open(1, digest)
     store.end_filling(1, [digest], sequence)
@@ -199,18 +205,18 @@ async def live(store: SeenTimesStore, digest: str = "digest", sequence: int = 1)
 
 
 async def test_what_was_not_written_is_filled_again(tmp_path: Path) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         seen_times = await live(store)
         await store.write(nothing)
         seen_times.reach(2)
         seen_times.add("a", 5)
-    async with open_seen_times(tmp_path, last=2) as store:
+    async with open_seen_times(tmp_path, last=2, newest=empty) as store:
         assert store.sequence(*SERIES) == 1
         assert (await live(store)).first("a") is None
 
 
 async def test_what_is_withdrawn_while_it_is_written_waits(tmp_path: Path) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         seen_times = await live(store)
         seen_times.reach(2)
         seen_times.add("a", 5)
@@ -220,33 +226,33 @@ async def test_what_is_withdrawn_while_it_is_written_waits(tmp_path: Path) -> No
             seen_times.remove("a", 5)
 
         await store.write(withdrawn)
-    async with open_seen_times(tmp_path, last=2) as store:
+    async with open_seen_times(tmp_path, last=2, newest=empty) as store:
         assert store.sequence(*SERIES) == 0
 
 
 async def test_a_series_of_another_journal_begins_anew(tmp_path: Path) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         (await live(store, sequence=7)).add("a", 5)
         await store.write(nothing)
-    async with open_seen_times(tmp_path, last=6) as store:
+    async with open_seen_times(tmp_path, last=6, newest=empty) as store:
         assert store.sequence(*SERIES) == 0
         assert (await live(store)).first("a") is None
 
 
 async def test_a_past_that_was_being_rewritten_is_filled_again(tmp_path: Path) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         await live(store)
         await store.write(nothing)
         with pytest.raises(RuntimeError):
             async with store.rewriting(1, nothing):
                 raise RuntimeError
         await store.write(nothing)
-    async with open_seen_times(tmp_path, last=9) as store:
+    async with open_seen_times(tmp_path, last=9, newest=empty) as store:
         assert store.sequence(*SERIES) == 0
         seen_times = await live(store)
         async with store.rewriting(1, nothing):
             seen_times.add("a", 5)
-    async with open_seen_times(tmp_path, last=9) as store:
+    async with open_seen_times(tmp_path, last=9, newest=empty) as store:
         assert store.sequence(*SERIES) == 1
 
 
@@ -262,11 +268,11 @@ def damage_version(path: Path) -> None:
 async def test_a_file_that_cannot_be_used_is_made_anew(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         (await live(store)).add("a", 5)
         await store.write(nothing)
     damage(tmp_path / "ages.db")
-    async with open_seen_times(tmp_path, last=9) as store:
+    async with open_seen_times(tmp_path, last=9, newest=empty) as store:
         assert store.sequence(*SERIES) == 0
         (await live(store)).add("a", 6)
         await store.write(nothing)
@@ -274,7 +280,7 @@ async def test_a_file_that_cannot_be_used_is_made_anew(
 
 
 async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         for digest in ("kept", "dropped", "left"):
             (await live(store, digest)).add("a", 5)
         await store.write(nothing)
@@ -282,7 +288,7 @@ async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
         await store.write(nothing)
         while await store.remove_some():
             pass
-    async with open_seen_times(tmp_path, last=9) as store:
+    async with open_seen_times(tmp_path, last=9, newest=empty) as store:
         assert [store.sequence(1, each) for each in ("kept", "dropped", "left")] == [1, 0, 1]
         store.give_up_others({(1, "kept")})
         await store.write(nothing)
@@ -295,10 +301,10 @@ async def test_what_no_program_needs_is_removed(tmp_path: Path) -> None:
 async def test_the_file_is_not_read_for_whom_nobody_has_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         (await live(store)).add("ana", 5)
         await store.write(nothing)
-    async with open_seen_times(tmp_path, last=1) as store:
+    async with open_seen_times(tmp_path, last=1, newest=empty) as store:
         seen_times = await live(store)
         seen_times.add("bob", 6)
         await store.write(nothing)
@@ -316,12 +322,12 @@ async def test_what_is_written_while_the_filter_is_filled_is_found(
 ) -> None:
     monkeypatch.setattr(first_seen_file, "_ADDED", 1)
     names = [f"card-{number}" for number in range(600)]
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         seen_times = await live(store)
         for name in names[:300]:
             seen_times.add(name, 5)
         await store.write(nothing)
-    async with open_seen_times(tmp_path, last=1) as store:
+    async with open_seen_times(tmp_path, last=1, newest=empty) as store:
         seen_times = await live(store)
         for name in names[300:]:
             seen_times.add(name, 5)
@@ -338,7 +344,7 @@ async def test_memory_holds_only_what_was_asked_for_recent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_seen, "CACHED", 50)
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         seen_times = await live(store)
         for number in range(500):
             seen_times.reach(number)
@@ -352,7 +358,7 @@ async def test_memory_holds_only_what_was_asked_for_recent(
 
 
 async def test_the_file_says_of_nobody_that_they_were_there(tmp_path: Path) -> None:
-    async with open_seen_times(tmp_path, last=0) as store:
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
         (await live(store)).add("ana@mail.example", 5)
         await store.write(nothing)
         files = b"".join(path.read_bytes() for path in tmp_path.iterdir())

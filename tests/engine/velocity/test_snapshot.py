@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity.contract import SeriesPart
 from tollkeeper.engine.velocity.snapshot import (
     SnapshotError,
@@ -20,7 +21,7 @@ from tollkeeper.engine.velocity.snapshot import (
 )
 from tollkeeper.tests.examples import examples
 
-ORIGIN = SnapshotOrigin("journal", 7, "1.0")
+ORIGIN = SnapshotOrigin("journal", 7, "1.0", Newest(7, 1))
 simple = (
     st.booleans()
     | st.integers(-(10**38), 10**38)

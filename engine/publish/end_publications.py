@@ -33,8 +33,10 @@ async def end_publications(engine: Engine) -> None:
 
 
 async def end_due(engine: Engine) -> None:
-    """End every publication whose time has passed. Raises `JournalError`."""
-    if not _has_due(engine.state, engine.clock()):
+    """End every publication whose time has passed; by a clock in doubt none, as an entry of the
+    journal can't be taken back. Raises `JournalError`.
+    """
+    if not engine.clock_watch.is_plausible or not _has_due(engine.state, engine.clock()):
         return
     # Windows that only the ended version read are removed with the next change.
     async with engine.changing:

@@ -67,6 +67,23 @@ async def test_the_former_version_decides_again_to_the_microsecond_with_its_wind
     assert begun["detail"]["until"] == "2026-09-10T06:26:40Z"
 
 
+async def test_a_clock_that_jumped_ahead_ends_it_only_for_as_long_as_it_is_ahead(
+    service: Service,
+) -> None:
+    await publish(service, LASTING)
+    await publish(service, PASSING, until="6h")
+    at(service, NOW + 9 * HOUR)
+    service.engine.clock_watch.doubt = "the clock is 9 hours ahead"
+    assert (await decided(service))[1] == 1
+    await end_due(service.engine)
+    at(service, NOW + HOUR)
+    service.engine.clock_watch.doubt = None
+    assert (await decided(service))[1] == 2
+    at(service, NOW + 6 * HOUR)
+    await end_due(service.engine)
+    assert (await service.client.get("/v1/rules/gate")).json()["rule"]["until"] is None
+
+
 async def test_where_nothing_was_published_before_nothing_is_afterwards(service: Service) -> None:
     assert (await publish(service, PASSING, until="1h")).status_code == 201
     at(service, NOW + HOUR)

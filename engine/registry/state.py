@@ -20,6 +20,8 @@ from tollkeeper.engine.registry.scopes import KeyScope, NarrowScope, granted_sco
 
 MAX_SESSIONS = 10_000
 """The most open sessions; beyond it, the account with most of them loses its oldest."""
+LASTING_MARKS = 10_000
+"""So many of an account's alerts keep their marks whatever the clock says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,14 +506,15 @@ def _set_settings(account: Account, settings: c.AccountSettings, sequence: int) 
 
 def _mark_alert(account: Account, change: c.AlertMarked, recorded: c.RecordedChange) -> Account:
     """Set an alert's mark, and drop those older than every alert that is kept: an alert is at most a
-    minute newer than its marks, and is removed within an hour when `retention_days` are over."""
+    minute newer than its marks, and is removed within an hour when `retention_days` are over. The
+    newest `LASTING_MARKS` stay: a clock far ahead would have all of them dropped."""
     of, marks = (change.sequence, change.number), account.alert_marks
     # A mark that is set again becomes the last, so that the oldest is the first.
     mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
     marks = marks.without(of).with_item(of, mark)
     oldest = recorded.at - (account.settings.retention_days + 1) * DAY
     for each in marks:
-        if (marks[each].at or 0) >= oldest:
+        if len(marks) <= LASTING_MARKS or (marks[each].at or 0) >= oldest:
             break
         marks = marks.without(each)
     return replace(account, alert_marks=marks)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,14 +117,27 @@ def test_alert_marks_are_kept_as_long_as_their_alerts_can_be_and_no_longer_than_
     rare = changes.SettingsChanged(changes.AccountSettings(retention_days=2), ("retention_days",))
     known = fold_changes(Configuration(), recorded([*_begin, rare]))
     expected, at = {}, 0
-    for sequence, (alert, days, to) in enumerate(history, start=100):
-        at += days * DAY
-        mark = changes.AlertMarked(alert, 0, to, "")
-        known = fold_change(known, changes.RecordedChange(sequence, at, 1, "ana", mark))
-        expected[alert, 0] = at
-        expected = {of: marked for of, marked in expected.items() if marked >= at - 3 * DAY}
-        marks = known.accounts[1].alert_marks
-        assert {of: mark.at for of, mark in marks.items()} == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state, "LASTING_MARKS", 0)
+        for sequence, (alert, days, to) in enumerate(history, start=100):
+            at += days * DAY
+            known = fold_change(known, marked(sequence, at, alert, to))
+            expected[alert, 0] = at
+            expected = {of: when for of, when in expected.items() if when >= at - 3 * DAY}
+            marks = known.accounts[1].alert_marks
+            assert {of: mark.at for of, mark in marks.items()} == expected
+
+
+def marked(sequence, at, alert, to="closed"):
+    return changes.RecordedChange(sequence, at, 1, "ana", changes.AlertMarked(alert, 0, to, ""))
+
+
+def test_a_clock_far_ahead_drops_no_marks_of_the_newest_alerts(monkeypatch):
+    monkeypatch.setattr(state, "LASTING_MARKS", 3)
+    known = fold_changes(Configuration(), recorded(_begin))
+    for alert, at in enumerate((0, 1, 1000 * 365 * DAY, 2), start=1):
+        known = fold_change(known, marked(100 + alert, at, alert))
+    assert [of for of, _ in known.accounts[1].alert_marks] == [1, 2, 3, 4]
 
 
 def test_only_good_keys_open_anything():

@@ -13,6 +13,7 @@ from tollkeeper.api.html import Html, element
 BLOCK_HOURS = {"1h": 1, "6h": 6, "24h": 24, "72h": 72}
 """The choices of hours for which a value may be added with one click."""
 _FOR_GOOD = ""
+_REASON_LENGTH = 200
 _TYPES = {"ip": ("ip", "network")}
 """The list types for kinds of values; all others go into lists of strings."""
 
@@ -64,10 +65,16 @@ async def list_form(here: Visit, id_: str, values: Mapping[str, str], **hidden: 
     )
 
 
-def reason_field(here: Visit, label: str, name: str) -> Html:
-    """A field for why a list is changed: required where another person must approve."""
+def reason_field(here: Visit, label: str, name: str, said: str = "") -> Html:
+    """A field for why a list is changed, with what is `said` already: required where another person
+    must approve.
+    """
     required = "" if here.list_approval else None
-    return field(label, element("input", name=name, maxlength="200", required=required))
+    value = said[:_REASON_LENGTH] or None
+    length = str(_REASON_LENGTH)
+    return field(
+        label, element("input", name=name, maxlength=length, value=value, required=required)
+    )
 
 
 def _holds(spec: JsonObject, by: str) -> bool:

@@ -60,7 +60,12 @@ def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -
         element("a", words("frame.skip"), href="#main", class_="skip"),
         _header(visit),
         element("main", *content, id="main", tabindex="-1"),
-        _calls(words, visit.client.calls),
+        element(
+            "footer",
+            _calls(words, visit.client.calls),
+            element("p", words("frame.zone", zone=visit.zone.key)),
+            class_="foot",
+        ),
         _keys(visit),
     )
     return document(words, title, body, ("console.js", "vendor/htmx.js", *scripts))

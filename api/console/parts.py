@@ -18,7 +18,7 @@ from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element, join_html
 
 _SPECIAL = re.compile(r'["\\]')
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 _P = ParamSpec("_P")
 _Made = TypeVar("_Made")
@@ -58,6 +58,15 @@ def legible(visit: Visit, text: str) -> Html:
         with suppress(ValueError):
             return instant(visit, text, "%d %b %Y %H:%M:%S")
     return join_html(text)
+
+
+def with_moments(visit: Visit, text: str) -> Html:
+    """Format a text of the interface, with its moments in the account's zone."""
+    words, moments = _MOMENT.split(text), _MOMENT.findall(text)
+    shown = (legible(visit, each) for each in moments)
+    return join_html(
+        words[0], *(part for pair in zip(shown, words[1:], strict=True) for part in pair)
+    )
 
 
 def separated(sign: str, parts: Iterable[str]) -> Html:

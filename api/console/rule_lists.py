@@ -24,6 +24,7 @@ _NEGATED = re.compile(rf"\bnot[ \t]+\(?{_ASKED.pattern}")
 _NO_CODE = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|#.*')
 _ITEM = re.compile(r"^[ \t]*(let|condition|use|list|table|must|otherwise|test)\b", re.MULTILINE)
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_DECLARED = re.compile(r"^[ \t]*(?:list|table)[ \t]+([a-z0-9_]+)", re.MULTILINE)
 _ACTION = re.compile(r"\bthen\s+([a-z]+)")
 
 
@@ -39,6 +40,13 @@ def lists_for_kind(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
     """Return the lists in which the rules look up such values."""
     asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
     return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS.get(by)))
+
+
+def rules_with_list(rules: Mapping[str, str], name: str) -> list[str]:
+    """Return the names of the rules that declare the list, sorted."""
+    return sorted(
+        rule for rule, text in rules.items() if name in _DECLARED.findall(_NO_CODE.sub("", text))
+    )
 
 
 def blocking_lists(rules: Mapping[str, str], by: str) -> tuple[str, ...]:

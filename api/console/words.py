@@ -25,6 +25,15 @@ class Words:
         is_one = str(held.get("count")) == "1" and f"{name}_one" in self.texts
         return self.texts[f"{name}_one" if is_one else name].format(**held)
 
+    def group(self, name: str) -> Mapping[str, str]:
+        """Return the texts of a group by their own names."""
+        begin = f"{name}."
+        return {
+            each.removeprefix(begin): text
+            for each, text in self.texts.items()
+            if each.startswith(begin)
+        }
+
 
 @cache
 def languages() -> Mapping[str, Words]:

@@ -19,6 +19,7 @@ from tollkeeper.api.console.parts import (
     payment_address,
     row,
     table,
+    with_moments,
 )
 from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -143,7 +144,11 @@ def _outcome(here: Visit, found: JsonObject) -> Html:
         else Html(""),
         element("h3", words("backtest.condition")),
         _conditions(here, report["conditions"]),
-        element("ul", *(element("li", note) for note in report["notes"]), class_="hints"),
+        element(
+            "ul",
+            *(element("li", with_moments(here, note)) for note in report["notes"]),
+            class_="hints",
+        ),
     )
 
 

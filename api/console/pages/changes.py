@@ -39,6 +39,8 @@ from tollkeeper.api.html import Html, element, join_html
 CHANGES = "/console/changes"
 _NARROWED = {"by": "by", "action": "what", "subject": "subject", "since": "since"}
 """The filters of the log, with the column titles."""
+_SINCE = "7d"
+"""How a span is written, as an example."""
 _KINDS = ("change", "access", "verdict", "every")
 """What the page can show of the log. Changes alone at first: reading the console is an access."""
 _QUIET = ("checksum", "language", "spec")
@@ -78,15 +80,15 @@ async def _audit(here: Visit) -> Html:
     except RefusalError as refusal:
         if refusal.status != HTTPStatus.UNPROCESSABLE_ENTITY:
             raise
-        found = {"audit": [], "cursor": None}
-        refused = errors_notice(refusal.errors)
-    else:
-        refused = Html("")
+        return join_html(
+            element("h2", words("changes.audit")),
+            _narrow_form(here),
+            errors_notice(refusal.errors),
+        )
     titles = ("at", "by", "what", "subject", "detail")
     return join_html(
         element("h2", words("changes.audit")),
         _narrow_form(here),
-        refused,
         card_table(
             [words(f"changes.{title}") for title in titles],
             [await after_others(_row, here, each) for each in found["audit"]],
@@ -118,10 +120,7 @@ def _filters(here: Visit) -> dict[str, str | None]:
 def _narrow_form(here: Visit) -> Html:
     """The form that filters the log; clicking a cell in a row fills it in."""
     fields = (
-        field(
-            here.words(f"changes.{title}"),
-            element("input", name=name, value=here.query.get(name, ""), autocomplete="off"),
-        )
+        field(here.words(f"changes.{title}"), _filter(here, name))
         for name, title in _NARROWED.items()
     )
     kinds = [(kind, here.words(f"changes.kind_{kind}")) for kind in _KINDS]
@@ -135,6 +134,15 @@ def _narrow_form(here: Visit) -> Html:
         action=CHANGES,
         class_="line narrowing",
     )
+
+
+def _filter(here: Visit, name: str) -> Html:
+    chosen = here.query.get(name, "")
+    if name == "action":
+        actions = sorted(here.words.group("audit").items(), key=lambda each: each[1])
+        return choices(name, [("", here.words("changes.every_action")), *actions], chosen)
+    example = _SINCE if name == "since" else None
+    return element("input", name=name, value=chosen, placeholder=example, autocomplete="off")
 
 
 @post("/console/changes/{number_:str}")

@@ -5,6 +5,7 @@ temporary block of it.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -63,6 +64,10 @@ from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
 CONTAIN = "/console/contain"
+_WATCHING = re.compile(
+    r"^ *(metric|monitor) +(\w+).*(?:\n(?! *(?:metric|monitor|label|test)\b).*)*", re.MULTILINE
+)
+"""A metric or a monitor in the text of an event type, up to the next item."""
 _SUGGESTED = 6
 """The most values that are suggested."""
 
@@ -120,9 +125,25 @@ async def alert(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response
         if is_lone
         else Html(""),
         control_if_allowed(here, "labels:write", _mark_form(here, found)),
+        Html("") if is_lone else await _watch(here, found),
         Html("") if is_lone else await _payments(here, until, found),
     )
     return html(page(here, words("frame.alerts"), content, scripts=CHART_SCRIPTS))
+
+
+async def _watch(here: Visit, found: JsonObject) -> Html:
+    """Show what the monitor and its metrics ask, as its event type is live now."""
+    if here.merchants or not here.may("rules:read"):
+        return Html("")
+    path = f"/v1/event-types/{segment(found['type'])}"
+    text = (await here.client.get(path))["event_type"]["text"]
+    wanted = {("monitor", found["monitor"]), *(("metric", name) for name in found["values"])}
+    items = [each[0].strip() for each in _WATCHING.finditer(text) if each.group(1, 2) in wanted]
+    return element(
+        "details",
+        element("summary", here.words("alerts.watch")),
+        element("pre", element("code", "\n\n".join(items)), class_="rule", tabindex="0"),
+    )
 
 
 def _behind(here: Visit, until: datetime) -> Html:
@@ -151,7 +172,7 @@ async def outbreak(request: Request[Any, Any, Any]) -> Response[str]:
     content = join_html(
         element("h1", here.words("contain.outbreak")),
         _done(here),
-        await _suggestions(here, here.now, {"id": "", "key": ()}),
+        await _suggestions(here, here.now, {"id": "", "key": (), "title": ""}),
     )
     return html(page(here, here.words("contain.title"), content))
 
@@ -277,7 +298,7 @@ async def _suggestions(here: Visit, until: datetime, alert: JsonObject) -> Html:
             words("contain.until"),
             choices("span", [(span, f"{hours} h") for span, hours in BLOCK_HOURS.items()], "6h"),
         ),
-        reason_field(here, words("contain.reason"), "reason"),
+        reason_field(here, words("contain.reason"), "reason", alert["title"] or ""),
         element("button", words("contain.block")),
         class_="line",
     )

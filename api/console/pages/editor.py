@@ -40,10 +40,14 @@ from tollkeeper.api.html import Html, element, join_html
 
 NEW = """rule my_rule "What it is for"
   condition first "What it catches"
-    when amount > 1000
+    when currency == "USD" and amount > 1000
     then challenge
 
   otherwise default
+
+  test "a dear payment is challenged"
+    given currency = "USD", amount = 1001
+    expect challenge by first
 """
 _CONDITION = re.compile(r"^[ \t]*condition\b", re.MULTILINE)
 _PLAIN = re.compile(r"[\w.@:+-]{1,128}")

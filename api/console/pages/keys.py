@@ -103,7 +103,7 @@ def _row(here: Visit, key: JsonObject) -> Row:
     return row(
         element("code", f"{id_}…"),
         key["name"],
-        " ".join(key["scopes"]),
+        ", ".join(key["scopes"]),
         key["owner"] or "",
         join_html(instant(here, key["created_at"], "%d %b %Y"), " ", key["created_by"]),
         since_text(here, key["used_at"]),

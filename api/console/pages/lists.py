@@ -33,10 +33,11 @@ from tollkeeper.api.console.parts import (
     proposed_address,
     read_instant,
     row,
+    separated,
     table,
     text_of,
 )
-from tollkeeper.api.console.rule_lists import kind_of_list, read_live_rules
+from tollkeeper.api.console.rule_lists import kind_of_list, read_live_rules, rules_with_list
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
 
@@ -56,18 +57,38 @@ async def lists(request: Request[Any, Any, Any]) -> Response[str]:
     here = await visit(request)
     words = here.words
     found = (await here.client.get("/v1/lists"))["lists"]
+    rules = await read_live_rules(here) if here.may("rules:read") else None
     rows = [
-        row(element("a", each["name"], href=list_address(each["name"])), _kind(here, each))
+        row(
+            element("a", each["name"], href=list_address(each["name"])),
+            _kind(here, each),
+            *([] if rules is None else [_asked_by(here, rules, each["name"])]),
+        )
         for each in found
     ]
+    titles = ("name", "type", *(() if rules is None else ("rules",)))
     content = join_html(
         element("h1", words("frame.lists")),
-        table([words("lists.name"), words("lists.type")], rows, words("frame.lists"), class_="rows")
+        table(
+            [words(f"lists.{title}") for title in titles],
+            rows,
+            words("frame.lists"),
+            class_="rows",
+        )
         if rows
         else element("p", words("lists.none"), class_="empty"),
         control_if_allowed(here, "lists:write", _new_list(here)),
     )
     return html(page(here, words("frame.lists"), content))
+
+
+def _asked_by(here: Visit, rules: Mapping[str, str], name: str) -> Html:
+    """Link to the live rules that look values up in the list."""
+    links = [
+        element("a", rule, href=f"/console/rules/{segment(rule)}")
+        for rule in rules_with_list(rules, name)
+    ]
+    return separated(", ", links) if links else element("small", here.words("lists.no_rule"))
 
 
 def _new_list(here: Visit) -> Html:
@@ -467,7 +488,10 @@ def _add(here: Visit, name: str) -> Html:
         "form",
         field(words("lists.values"), element("textarea", name="values", rows="1", required="")),
         reason_field(here, words("lists.note"), "note"),
-        field(words("lists.expires"), element("input", type="datetime-local", name="expires_at")),
+        field(
+            f"{words('lists.expires')} ({here.zone.key})",
+            element("input", type="datetime-local", name="expires_at"),
+        ),
         element("button", words("lists.add")),
         method="post",
         action=f"{list_address(name)}/entries",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from hashlib import blake2b
 from http import HTTPStatus
+from ipaddress import ip_address
 from secrets import token_bytes
 from typing import Any
 
@@ -37,6 +39,7 @@ from tollkeeper.api.console.parts import (
     score_of,
     since_text,
     text_of,
+    with_code,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -57,6 +60,32 @@ EXAMPLE_SEARCHES = (
     "status:succeeded label:none",
     "score:0.5..0.85",
 )
+MEMBERS = (
+    "since:1h",
+    "until:30m",
+    "action:deny",
+    "rule:web_checkout",
+    "version:3",
+    "condition:none",
+    "score:0.5..0.85",
+    "holdout:true",
+    "status:declined",
+    "label:none",
+    "labelled:chargeback:fraud",
+    "merchant:m-1",
+    "currency:BRL",
+    "card:55550000-0001",
+    "bin:41111111",
+    "device:d-1",
+    "user:u-1",
+    "email:eva@shop.example",
+    "order:o-1",
+    "ip:203.0.113.0/24",
+    "id:order-10*",
+)
+"""A member of a search for each name that there is."""
+_VALUE = re.compile(r'[^\s:"\\]+')
+_BIN = re.compile(r"\d{6}(\d\d)?")
 
 
 @get("/console/payments")
@@ -81,7 +110,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
         content = join_html(
             element("h1", words("frame.payments")),
             _search(here, query, saved),
-            errors_notice(refusal.errors),
+            _offer_kinds(here, query) or errors_notice(refusal.errors),
         )
         return html(page(here, words("frame.payments"), content), refusal.status)
     rows = found["payments"]
@@ -98,7 +127,7 @@ async def payments(request: Request[Any, Any, Any]) -> Response[str]:
             class_="tools",
         ),
         await payment_table(here, rows, **_live(here, query, found["place"])),
-        Html("") if rows else element("p", words("payments.none"), class_="empty"),
+        Html("") if rows else element("p", with_code(words("payments.none")), class_="empty"),
         next_page(here, found["cursor"], words("payments.older")),
     )
     return html(page(here, words("frame.payments"), content, scripts=("live.js",)))
@@ -297,6 +326,30 @@ def _both(query: str, entity: str | None) -> str:
     return query if entity is None else f"{query} {entity}".strip()
 
 
+def _offer_kinds(here: Visit, query: str) -> Html:
+    """Offer to search for a bare value as what it may be; nothing for any other search."""
+    value = query.strip()
+    members = [f"{name}:{value}" for name in _kinds_of(value)]
+    links = [element("a", member, href=target("/console/payments", q=member)) for member in members]
+    return (
+        element("p", here.words("payments.find_as"), " ", *links, class_="notice warning hints")
+        if links
+        else Html("")
+    )
+
+
+def _kinds_of(value: str) -> tuple[str, ...]:
+    """Return the names by which a search may find a bare value; none if it isn't one value."""
+    with suppress(ValueError):
+        ip_address(value)
+        return ("ip",)
+    if not _VALUE.fullmatch(value):
+        return ()
+    if "@" in value:
+        return ("email", "user")
+    return (*(("bin",) if _BIN.fullmatch(value) else ()), "id", "user", "device", "order")
+
+
 def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
     words = here.words
     hidden = [
@@ -330,6 +383,13 @@ def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
             words("payments.saved" if saved else "payments.examples"),
             " ",
             join_html(*examples),
+            class_="hints",
+        ),
+        element(
+            "details",
+            element("summary", words("payments.members")),
+            element("p", element("code", " ".join(MEMBERS))),
+            element("p", with_code(words("payments.members_note"))),
             class_="hints",
         ),
         action="/console/payments",

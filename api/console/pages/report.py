@@ -97,6 +97,16 @@ async def report(request: Request[Any, Any, Any]) -> Response[str]:
             ),
             class_="tools",
         ),
+        element(
+            "p",
+            words(
+                "report.as_of",
+                account=here.account,
+                merchants=here.query.get("merchant") or words("report.all_merchants"),
+                at=written(here, here.now, "%d %b %Y %H:%M"),
+            ),
+            class_="hints",
+        ),
         element("h2", words("report.decided")),
         _months_table(here, months, DECIDED, words("report.decided")),
         element("h2", words("report.became_known")),

@@ -45,6 +45,7 @@ SPANS = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("3d", "3 d"))
 _VERSIONS_SHOWN = 12
 """The most versions shown of a rule."""
 _DAY, _TALL = 4, 20
+_TITLED = re.compile(r'^ *condition +(\w+) +"([^"\\\n]*)"', re.MULTILINE)
 """The width of a day in a trend, with the gap after it, and the height of its maximum."""
 
 
@@ -125,7 +126,7 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
     content = join_html(
         _head(here, found),
         _done(here),
-        _performance(here, name, performance),
+        _performance(here, name, found["text"], performance),
         await _shadow(here, found),
         await _versions(here, found),
         element(
@@ -293,8 +294,9 @@ def _done(here: Visit) -> Html:
     return Html("")
 
 
-def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
+def _performance(here: Visit, name: str, text: str, conditions: list[JsonObject]) -> Html:
     words = here.words
+    titles_of = dict(_TITLED.findall(text))
     rows = []
     for each in conditions:
         met = each["condition"]
@@ -304,7 +306,11 @@ def _performance(here: Visit, name: str, conditions: list[JsonObject]) -> Html:
         rows.append(
             row(
                 element(
-                    "span", met or words("rule.no_condition"), _overlap(here, each), class_="name"
+                    "span",
+                    met or words("rule.no_condition"),
+                    element("small", titles_of[met]) if met in titles_of else Html(""),
+                    _overlap(here, each),
+                    class_="name",
                 ),
                 f"v{each['version']}",
                 payments_link(here, number(here, tally["payments"]), query),

@@ -356,12 +356,14 @@ async def scores_beside(here: Visit, since: datetime, until: datetime) -> Html:
     return chart(
         words("score.beside"),
         titles[2:],
-        [place * _BAND / 100 for place in range(len(bands))],
-        shares,
+        # Each share holds up to where the next begins, the last up to 1.
+        [place * _BAND / 100 for place in range(len(bands) + 1)],
+        [[*each, each[-1]] for each in shares],
         shown,
         words("frame.as_table"),
         data_kinds="deny soft",
         data_plain="1",
+        data_stepped="1",
         data_across=words("payments.score"),
     )
 

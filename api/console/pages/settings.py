@@ -25,6 +25,7 @@ from tollkeeper.api.console.parts import (
     proposed_address,
     row,
     table,
+    with_code,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -226,7 +227,7 @@ def _rates(here: Visit, rates: JsonObject) -> Html:
         for currency, rate in others.items()
     ]
     if not rows:
-        return element("p", here.words("settings.no_rates"), class_="empty")
+        return element("p", with_code(here.words("settings.no_rates")), class_="empty")
     titles = ("from", "to", "rate")
     return table(
         [here.words(f"settings.{each}") for each in titles], rows, here.words("settings.rates")
@@ -236,7 +237,7 @@ def _rates(here: Visit, rates: JsonObject) -> Html:
 def _webhooks(here: Visit, webhooks: list[JsonObject], deliveries: list[JsonObject]) -> Html:
     words = here.words
     if not webhooks:
-        return element("p", words("settings.no_webhooks"), class_="empty")
+        return element("p", with_code(words("settings.no_webhooks")), class_="empty")
     rows = [
         row(
             f"{each['kind']} {each['subject']}",

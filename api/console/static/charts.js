@@ -39,6 +39,7 @@ function draw(host) {
     fill: plain ? undefined : colour(`color-mix(in srgb, var(--${kinds[at]}) 40%, var(--panel))`),
     width: 1.5,
     points: { show: false },
+    paths: "stepped" in host.dataset ? uPlot.paths.stepped({ align: 1 }) : undefined,
     value: (_plot, _value, _series, place) => (place === null ? "–" : figure(data[at + 1][place])),
   }));
   const order = plain ? [...series.keys()] : [...series.keys()].reverse();

@@ -54,6 +54,19 @@ async def alert_of(shop: Shop) -> str:
     return id_
 
 
+async def test_an_alert_shows_what_its_monitor_asks_and_offers_its_title_as_the_reason(
+    attacked: Shop,
+) -> None:
+    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    shown = re.search(r'<pre class="rule"[^>]*><code>(.*?)</code>', page, re.DOTALL)
+    assert shown is not None
+    assert unescape(shown[1]).split("\n\n") == [
+        "metric seen = count(payments by merchant.id over 1h)",
+        'monitor burst "Many payments" when seen >= 5 by merchant.id',
+    ]
+    assert re.search(r'<input name="reason"[^>]* value="Many payments"', page)
+
+
 async def test_an_alert_is_acknowledged_closed_and_opened_again(attacked: Shop) -> None:
     id_ = await alert_of(attacked)
     api = attacked.service.client

@@ -14,7 +14,7 @@ import pytest
 from tollkeeper.api.console.answers import POLICY, csv_file
 from tollkeeper.api.console.client import RefusalError
 from tollkeeper.api.console.page import NAVIGATION
-from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES
+from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES, MEMBERS
 from tollkeeper.api.console.words import languages
 from tollkeeper.engine.keep_accesses import write_accesses
 from tollkeeper.engine.publish.end_publications import end_due
@@ -165,7 +165,7 @@ async def test_a_portuguese_page_has_no_english_word_but_those_that_its_calls_an
     shown, _, calls = page.text.partition('class="calls"')
     asked = re.findall(r"https://YOUR-HOST([^\s&]+(?:&amp;[^\s&#]+)*)", calls)
     answered = [(await shop.service.client.get(unescape(each))).text for each in asked]
-    given = words_of([*answered, *ADDRESSES, *EXAMPLE_SEARCHES])
+    given = words_of([*answered, *ADDRESSES, *EXAMPLE_SEARCHES, *MEMBERS])
     texts = re.sub(r"<(pre|code|option|textarea)\b.*?</\1>", "", shown, flags=re.DOTALL)
     found = words_of(unescape(each) for each in re.findall(r">([^<>]+)<", texts))
     assert (found & ENGLISH) - PORTUGUESE - given == set()
@@ -625,8 +625,8 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
     own_shop: Shop,
 ) -> None:
     page = (await own_shop.browser.get("/console/changes?action=list_made")).text
-    assert "list made" in page
-    assert "version stored" not in page
+    assert "list made" in rows_of(page)
+    assert "version stored" not in rows_of(page)
     none = (await own_shop.browser.get("/console/changes?subject=rule+nobody")).text
     assert "Nothing of the kind was done." in none
     odd = await own_shop.browser.get("/console/changes?action=no+such")
@@ -644,11 +644,15 @@ async def test_the_log_is_narrowed_by_who_what_and_of_what_and_so_is_its_file(
         (of_form, True),
     ):
         page_of = (await own_shop.browser.get(f"/console/changes{query}")).text
-        assert ("personal data read" in page_of) == shown, query
+        assert ("personal data read" in rows_of(page_of)) == shown, query
     address = "/console/changes/export.csv?action=list_made"
     assert f'href="{address}"' in page
     lines = (await own_shop.browser.get(address)).text.splitlines()
     assert [line.split(",")[2] for line in lines] == ["action", "list_made"]
+
+
+def rows_of(page: str) -> str:
+    return page.partition("<tbody>")[2].partition("</tbody>")[0]
 
 
 async def test_thresholds_are_weighed_and_led_to_the_settings(own_shop: Shop) -> None:
@@ -711,6 +715,61 @@ async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(
     assert answer.status_code == 422
     assert f'value="{typed}"' in answer.text
     assert said in unescape(answer.text)
+
+
+async def test_every_member_that_the_search_tells_of_can_be_asked_for(shop: Shop) -> None:
+    page = (await shop.browser.get("/console/payments")).text
+    assert " ".join(MEMBERS) in unescape(page)
+    for member in MEMBERS:
+        answer = await shop.service.client.get("/v1/payments", params={"q": member})
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("order-1", ["id", "user", "device", "order"]),
+        ("550000", ["bin", "id", "user", "device", "order"]),
+        ("ana@shop.example", ["email", "user"]),
+        ("2001:db8::7", ["ip"]),
+    ],
+)
+async def test_a_bare_value_is_offered_as_what_it_may_be(
+    shop: Shop, typed: str, offered: list[str]
+) -> None:
+    page = await shop.browser.get("/console/payments", params={"q": typed})
+    assert page.status_code == 422
+    assert re.findall(rf">(\w+):{typed}</a>", page.text) == offered
+
+
+async def test_a_list_says_which_live_rules_look_values_up_in_it(own_shop: Shop) -> None:
+    page = (await own_shop.browser.get("/console/lists")).text
+    assert "no live rule" in page
+    text = RULE.replace("  condition", "  list blocked: string\n  condition", 1)
+    await own_shop.service.client.post("/v1/rules/gate/versions?publish=true", content=text)
+    page = (await own_shop.browser.get("/console/lists")).text
+    assert "no live rule" not in page
+    assert '<a href="/console/rules/gate">gate</a>' in page
+
+
+async def test_a_rules_conditions_are_told_with_their_titles(shop: Shop) -> None:
+    page = (await shop.browser.get("/console/rules/gate")).text
+    assert ">large<small>A large amount</small>" in page
+
+
+async def test_a_report_says_of_whom_and_of_when_it_is(shop: Shop) -> None:
+    page = (await shop.browser.get("/console/report")).text
+    assert re.search(r">shop, all merchants, as of \d\d \w{3} \d{4} \d\d:\d\d<", page)
+    assert "Times are those of UTC." in page
+
+
+async def test_a_log_that_can_not_be_narrowed_so_says_why_and_not_that_it_is_empty(
+    shop: Shop,
+) -> None:
+    page = (await shop.browser.get("/console/changes?since=yesterday")).text
+    assert "this is a span back" in page
+    assert "Nothing of the kind" not in page
+    assert '<option value="activated">made live</option>' in page
 
 
 async def test_a_file_of_payments_holds_no_formula(shop: Shop) -> None:

@@ -72,8 +72,10 @@ def reason_field(here: Visit, label: str, name: str, said: str = "") -> Html:
     required = "" if here.list_approval else None
     value = said[:_REASON_LENGTH] or None
     length = str(_REASON_LENGTH)
+    size = "40" if value else None
     return field(
-        label, element("input", name=name, maxlength=length, value=value, required=required)
+        label,
+        element("input", name=name, maxlength=length, size=size, value=value, required=required),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from textwrap import dedent
 from typing import Any
 
 from litestar import Request, get, post
@@ -138,7 +139,9 @@ async def _watch(here: Visit, found: JsonObject) -> Html:
     path = f"/v1/event-types/{segment(found['type'])}"
     text = (await here.client.get(path))["event_type"]["text"]
     wanted = {("monitor", found["monitor"]), *(("metric", name) for name in found["values"])}
-    items = [each[0].strip() for each in _WATCHING.finditer(text) if each.group(1, 2) in wanted]
+    items = [
+        dedent(each[0]).strip() for each in _WATCHING.finditer(text) if each.group(1, 2) in wanted
+    ]
     return element(
         "details",
         element("summary", here.words("alerts.watch")),

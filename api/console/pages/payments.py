@@ -60,7 +60,7 @@ EXAMPLE_SEARCHES = (
     "status:succeeded label:none",
     "score:0.5..0.85",
 )
-MEMBERS = (
+SEARCH_MEMBERS = (
     "since:1h",
     "until:30m",
     "action:deny",
@@ -388,7 +388,7 @@ def _search(here: Visit, query: str, saved: list[JsonObject]) -> Html:
         element(
             "details",
             element("summary", words("payments.members")),
-            element("p", element("code", " ".join(MEMBERS))),
+            element("p", element("code", " ".join(SEARCH_MEMBERS))),
             element("p", with_code(words("payments.members_note"))),
             class_="hints",
         ),

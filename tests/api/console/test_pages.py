@@ -14,7 +14,7 @@ import pytest
 from tollkeeper.api.console.answers import POLICY, csv_file
 from tollkeeper.api.console.client import RefusalError
 from tollkeeper.api.console.page import NAVIGATION
-from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES, MEMBERS
+from tollkeeper.api.console.pages.payments import EXAMPLE_SEARCHES, SEARCH_MEMBERS
 from tollkeeper.api.console.words import languages
 from tollkeeper.engine.keep_accesses import write_accesses
 from tollkeeper.engine.publish.end_publications import end_due
@@ -165,7 +165,7 @@ async def test_a_portuguese_page_has_no_english_word_but_those_that_its_calls_an
     shown, _, calls = page.text.partition('class="calls"')
     asked = re.findall(r"https://YOUR-HOST([^\s&]+(?:&amp;[^\s&#]+)*)", calls)
     answered = [(await shop.service.client.get(unescape(each))).text for each in asked]
-    given = words_of([*answered, *ADDRESSES, *EXAMPLE_SEARCHES, *MEMBERS])
+    given = words_of([*answered, *ADDRESSES, *EXAMPLE_SEARCHES, *SEARCH_MEMBERS])
     texts = re.sub(r"<(pre|code|option|textarea)\b.*?</\1>", "", shown, flags=re.DOTALL)
     found = words_of(unescape(each) for each in re.findall(r">([^<>]+)<", texts))
     assert (found & ENGLISH) - PORTUGUESE - given == set()
@@ -719,8 +719,8 @@ async def test_a_search_that_is_wrong_says_why_and_keeps_what_was_typed(
 
 async def test_every_member_that_the_search_tells_of_can_be_asked_for(shop: Shop) -> None:
     page = (await shop.browser.get("/console/payments")).text
-    assert " ".join(MEMBERS) in unescape(page)
-    for member in MEMBERS:
+    assert " ".join(SEARCH_MEMBERS) in unescape(page)
+    for member in SEARCH_MEMBERS:
         answer = await shop.service.client.get("/v1/payments", params={"q": member})
         assert answer.status_code == 200, answer.text
 

@@ -9,13 +9,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from tollkeeper.grammar.diagnostics import Diagnostic, Fix
+from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.words import did_you_mean, likely_word, listed
+from tollkeeper.grammar.types import Duration
+from tollkeeper.grammar.words import did_you_mean, kind_of, likely_word, listed
 
+_LENGTH_OF_TIME = kind_of(Duration())
 _LONGEST_QUOTE = 60
+
+
+_ASK_PRESENCE = "write `… is missing` or `… is present`"
+_WHERE = "write `count(transactions where …)`, or `sum(…)`"
+_FUNCTIONS_MEANT: dict[str, tuple[str | None, str | None]] = {
+    **dict.fromkeys(("isnull", "isblank", "isempty", "ismissing", "exists"), (None, _ASK_PRESENCE)),
+    **dict.fromkeys(
+        ("now", "today", "getdate", "currenttimestamp"),
+        (None, "the payment's own time is `timestamp`; a window counts back from it"),
+    ),
+    **dict.fromkeys(("if", "iif", "case"), (None, "write a `condition` for each case")),
+    **dict.fromkeys(("countif", "countifs", "sumif", "sumifs"), (None, _WHERE)),
+    **dict.fromkeys(("mod", "rem"), (None, "write `x / 10 == round(x / 10)`")),
+    **dict.fromkeys(("ifnull", "nvl"), ("coalesce", None)),
+    **dict.fromkeys(("len", "strlen", "charlength"), ("length", None)),
+    **dict.fromkeys(("lcase", "tolower"), ("lower", None)),
+    **dict.fromkeys(("ucase", "toupper"), ("upper", None)),
+    **dict.fromkeys(("average", "mean"), ("avg", None)),
+    "countdistinct": ("distinct", None),
+    "tonumber": ("number", None),
+}
+"""Functions of other languages, in lower case and without `_`: the function here, or what to write."""
+_TYPES_MEANT = {
+    **dict.fromkeys(("text", "str", "varchar", "char"), "string"),
+    **dict.fromkeys(("int", "integer", "float", "double", "decimal", "money"), "number"),
+    "bool": "boolean",
+    **dict.fromkeys(("date", "datetime", "timestamp", "time"), "instant"),
+    **dict.fromkeys(("network", "cidr", "inet", "address"), "ip"),
+}
 
 
 def _error(
@@ -68,13 +99,60 @@ def unknown_name(
     span: Span, path: str, word: str, kin: Iterable[str], elsewhere: Iterable[str]
 ) -> Diagnostic:
     kin = list(kin)
-    found = did_you_mean(word, kin)
     others = list(elsewhere)[:3]
-    fixes = list(_likely(span, word, kin))
-    if found is None and others:
-        found = f"did you mean {listed(others)}?"
-        fixes = [replacing(span, other) for other in others]
+    found = f"did you mean {listed(others)}?" if others else did_you_mean(word, kin)
+    fixes = [replacing(span, other) for other in others] or _likely(span, word, kin)
     return _error("unknown-name", span, f"there is no field {_quote(path)}", found, *fixes)
+
+
+def unquoted_text(span: Span, word: str, choices: Iterable[str]) -> Diagnostic:
+    meant = quoted(likely_word(word, choices) or word)
+    return _error(
+        "unknown-name",
+        span,
+        f"there is no field {_quote(word)}",
+        f"a text stands in quotes: write `{meant}`",
+        replacing(span, meant),
+    )
+
+
+def declared_below(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "unknown-name",
+        span,
+        f"{_quote(name)} is declared further down",
+        "move its `let` up: a `let` uses those above it",
+    )
+
+
+def list_without_sign(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "unknown-name",
+        span,
+        f"there is no field {_quote(name)}",
+        f"a list is named with its sign: write `@{name}`",
+        replacing(span, f"@{name}"),
+    )
+
+
+def name_of_definitions(span: Span, name: str) -> Diagnostic:
+    """`span` is the name of the definitions, with the dot."""
+    return _error(
+        "unknown-name",
+        span,
+        f"what `use {name}` brings is named by itself",
+        f"take `{name}.` out",
+        removing(span),
+    )
+
+
+def function_alone(span: Span, function: Function) -> Diagnostic:
+    return _error(
+        "unknown-name",
+        span,
+        f"`{function.name}` is a function",
+        f"as in `{function.example}`",
+    )
 
 
 def no_field_of(span: Span, owner: str, word: str) -> Diagnostic:
@@ -86,9 +164,15 @@ def no_fields(span: Span) -> Diagnostic:
 
 
 def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelling(
-        "unknown-function", span, f"there is no function {_quote(name)}", name, known
-    )
+    meant, help_ = _FUNCTIONS_MEANT.get(name.lower().replace("_", ""), (None, None))
+    message = f"there is no function {_quote(name)}"
+    if meant is not None:
+        return _error(
+            "unknown-function", span, message, f"here it is `{meant}`", replacing(span, meant)
+        )
+    if help_ is not None:
+        return _error("unknown-function", span, message, help_)
+    return _misspelling("unknown-function", span, message, name, known)
 
 
 def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
@@ -243,16 +327,16 @@ def mismatch(span: Span, sides: tuple[str, str], kinds: tuple[str, str]) -> Diag
     )
 
 
-def wrong_literal(
-    span: Span, meets: str, wanted: str, given: str, duration: str | None
-) -> Diagnostic:
-    """`duration` is the length of time that was probably meant, if one is expected."""
+def wrong_literal(span: Span, meets: str, wanted: str, given: str, meant: str | None) -> Diagnostic:
+    """`meant` is the literal that was probably meant."""
+    is_duration = wanted == _LENGTH_OF_TIME and meant is not None
+    units = "; the units are `ms`, `s`, `m`, `h` and `d`" if is_duration else ""
     return _error(
         "wrong-type",
         span,
         f"{_quote(meets)} is {wanted}, and this is {given}",
-        f"write `{duration}`; the units are `ms`, `s`, `m`, `h` and `d`" if duration else None,
-        *([replacing(span, duration)] if duration else []),
+        f"write {_quote(meant)}{units}" if meant else None,
+        *([replacing(span, meant)] if meant else []),
     )
 
 
@@ -286,6 +370,16 @@ def unlike_arguments(span: Span, function: str, first: str, other: str) -> Diagn
         "wrong-type",
         span,
         f"`{function}` takes values of one kind: the first is {first}, this is {other}",
+    )
+
+
+def alternative_texts(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "wrong-type",
+        span,
+        "`or` joins conditions, and each compares by itself",
+        f"write {_quote(correction)}",
+        replacing(span, correction),
     )
 
 
@@ -396,7 +490,16 @@ def unknown_time_zone(span: Span, text: str) -> Diagnostic:
 
 def unknown_type(span: Span, name: str | None, known: Iterable[str]) -> Diagnostic:
     given = "a choice" if name is None else _quote(name)
-    return _error("unknown-type", span, f"{given} is no type here", f"it is {listed(known)}")
+    known = list(known)
+    word = (name or "").lower()
+    meant = _TYPES_MEANT.get(word) or likely_word(word, known)
+    return _error(
+        "unknown-type",
+        span,
+        f"{given} is no type here",
+        f"it is {listed(known)}",
+        *([replacing(span, meant)] if meant in known else []),
+    )
 
 
 def lookup(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
@@ -511,8 +614,15 @@ def argument_count(span: Span, function: Function, given: int) -> Diagnostic:
     )
 
 
-def literal_argument(span: Span, function: str, wanted: str) -> Diagnostic:
-    return _error("wrong-arguments", span, f"`{function}` takes {wanted} as written here")
+def literal_argument(span: Span, function: str, wanted: str, meant: str | None) -> Diagnostic:
+    """`meant` is the literal that was probably meant."""
+    return _error(
+        "wrong-arguments",
+        span,
+        f"`{function}` takes {wanted} as written here",
+        f"write `{meant}`" if meant else None,
+        *([replacing(span, meant)] if meant else []),
+    )
 
 
 def argument_range(span: Span, function: str, most: int) -> Diagnostic:
@@ -551,13 +661,17 @@ def aggregate_argument(span: Span, aggregate: Aggregate) -> Diagnostic:
 # Aggregates
 
 
-def no_collection(span: Span, aggregate: Aggregate, found: int) -> Diagnostic:
+def no_collection(
+    span: Span, aggregate: Aggregate, found: int, word: str, known: Iterable[str]
+) -> Diagnostic:
+    """`word` is the argument, if it is one word; `known` are the collections."""
     message = (
         f"`{aggregate.name}` runs over `payments`, `transactions` or `events`"
         if found == 0
         else f"`{aggregate.name}` runs over one collection, and here are {found}"
     )
-    return _error("aggregate-form", span, message, f"as in `{aggregate.example}`")
+    example = f"as in `{aggregate.example}`"
+    return _misspelling("aggregate-form", span, message, word, known, example)
 
 
 def any_of_entry(span: Span) -> Diagnostic:
@@ -591,6 +705,39 @@ def takes_records(span: Span, aggregate: Aggregate, collection: str) -> Diagnost
         f"`{aggregate.name}` takes whole records",
         f"write `{aggregate.name}({collection} …)`; `distinct` is for different values",
         replacing(span, collection),
+    )
+
+
+def keys_with_and(span: Span, keys: Iterable[str]) -> Diagnostic:
+    correction = ", ".join(keys)
+    return _error(
+        "aggregate-form",
+        span,
+        "keys are separated by commas",
+        f"write {_quote(correction)}",
+        replacing(span, correction),
+    )
+
+
+def window_with_in(span: Span, length: str) -> Diagnostic:
+    """`span` is the `in` and its length."""
+    return _error(
+        "aggregate-form",
+        span,
+        "a window's length is said with `over`",
+        f"write `over {length}`",
+        Fix(f"write `over {length}`", (Edit(span, f" over {length}"),), safe=True),
+    )
+
+
+def field_of_records(span: Span, aggregate: Aggregate, collection: str, before: int) -> Diagnostic:
+    """`before` is where the field's name begins."""
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{aggregate.name}` reads a field of records: of `payments`, `transactions` or `events`",
+        f"write `{collection}.` in front, as in `{aggregate.example}`",
+        inserting(before, f"{collection}."),
     )
 
 
@@ -783,13 +930,13 @@ def metric_form(span: Span) -> Diagnostic:
 
 def not_a_list(span: Span, written: str) -> Diagnostic:
     bare = written.removeprefix("(").removesuffix(")")
-    is_round = written.startswith('("') and written.endswith('")')
+    is_text = bare.startswith('"') and bare.endswith('"')
     return _error(
         "list-form",
         span,
         "`in` takes a list",
         'as in `in ["a", "b"]` or `in @name`',
-        *([replacing(span, f"[{bare}]", safe=True)] if is_round else []),
+        *([replacing(span, f"[{bare}]", safe=True)] if is_text else []),
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tollkeeper.grammar.blame import Place
 
 _TEXT = re.compile(r'"([^"\\\n]{1,60})"')
-_WORDS = re.compile(r"[A-Za-z_]\w*(?:[ \t]+\w+)*")
+_WORDS = re.compile(r"[A-Za-z_]\w*(?:[ \t]+[A-Za-z_]\w*)*")
 _NEAR: Final = 40
 """How many characters back a word is looked for."""
 _KEYWORD_BEFORE = re.compile(r"\b([a-z]+)\s+\Z")

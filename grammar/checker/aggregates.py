@@ -14,7 +14,7 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import literals, membership
 from tollkeeper.grammar.checker.entries import Infer
-from tollkeeper.grammar.checker.names import COLLECTIONS, flatten
+from tollkeeper.grammar.checker.names import COLLECTIONS, field_of, flatten
 from tollkeeper.grammar.checker.scope import Scope, Work
 from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Aggregate
 from tollkeeper.grammar.words import kind_of
@@ -103,8 +103,15 @@ def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | 
     """Find the collection from which the argument reads."""
     argument = node.arguments[0]
     roots = list(dict.fromkeys(_roots(argument)))
+    if not roots and known.value is not None and field_of(work, Scope(), argument) is not None:
+        collection = _collections_in(work)[0]
+        work.report(say.field_of_records(argument.span, known, collection, argument.span.start))
+        return None
     if len(roots) != 1:
-        work.report(say.no_collection(argument.span, known, len(roots)))
+        word = argument.text if isinstance(argument, s.Name) else ""
+        work.report(
+            say.no_collection(argument.span, known, len(roots), word, _collections_in(work))
+        )
         return None
     root = roots[0]
     wanted = _collections_in(work)
@@ -302,7 +309,12 @@ def _window_length(work: Work, node: s.Call, known: Aggregate) -> tuple[int | No
             work.report(say.takes_no_over(node.over.span, known.name))
         return None, node.over is None
     if node.over is None:
-        work.report(say.needs_over(node.span, known.name))
+        match node.by[-1:]:
+            case (s.Membership(value=key, container=s.Duration() as window, negated=False),):
+                span = s.Span(key.span.end, window.span.end)
+                work.report(say.window_with_in(span, work.text(window.span)))
+            case _:
+                work.report(say.needs_over(node.span, known.name))
         return None, False
     length = literals.duration(node.over)
     if not 0 < length <= MAX_WINDOW:
@@ -317,9 +329,27 @@ def _keys(
     if not node.by:
         work.report(say.needs_by(node.span, known.name))
         return None
+    for key in node.by:
+        if isinstance(key, s.And) and not any(map(_is_condition, key.operands)):
+            parts = [work.text(each.span) for each in key.operands]
+            work.report(say.keys_with_and(key.span, parts))
+            return None
+    if node.over is None and "window" in known.over and _ends_in_length(node.by):
+        return None
     keys = [infer(work, scope, key, t.String()) for key in node.by]
     found = tuple(key for key in keys if key is not None)
     return found if len(found) == len(keys) else None
+
+
+def _ends_in_length(by: tuple[s.Expression, ...]) -> bool:
+    """Whether the keys go on with `in 1h`, which is reported as a window."""
+    last = by[-1]
+    return isinstance(last, s.Membership) and isinstance(last.container, s.Duration)
+
+
+def _is_condition(node: s.Expression) -> bool:
+    """Whether an expression is true or false by its form."""
+    return not isinstance(node, s.Name | s.Attribute | s.Subscript | s.Call)
 
 
 def _result(known: Aggregate, value: p.Expression | None) -> t.Type:

@@ -34,6 +34,7 @@ _BOUNDS: dict[FunctionKind, int] = {
     "ipv6 prefix length": 128,
 }
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_CODE_LENGTH = 3
 _AMOUNT_SCALE = 12
 
 
@@ -167,7 +168,10 @@ def _loose(kind: t.Type) -> t.Type:
 
 def _currency(work: Work, function: str, node: s.Expression) -> p.Expression | None:
     if not isinstance(node, s.Text):
-        work.report(say.literal_argument(node.span, function, 'a currency code such as `"USD"`'))
+        code = node.text if isinstance(node, s.Name) and len(node.text) == _CODE_LENGTH else None
+        meant = f'"{code.upper()}"' if code else None
+        wanted = 'a currency code such as `"USD"`'
+        work.report(say.literal_argument(node.span, function, wanted, meant))
         return None
     field = work.vocabulary.payment.get("currency")
     choices = field.type.choices if field and isinstance(field.type, t.String) else None
@@ -180,7 +184,7 @@ def _currency(work: Work, function: str, node: s.Expression) -> p.Expression | N
 def _time_zone(work: Work, function: str, node: s.Expression) -> p.Expression | None:
     if not isinstance(node, s.Text):
         work.report(
-            say.literal_argument(node.span, function, 'a time zone such as `"Europe/Paris"`')
+            say.literal_argument(node.span, function, 'a time zone such as `"Europe/Paris"`', None)
         )
         return None
     if not _is_time_zone(node.value):
@@ -200,7 +204,9 @@ def _is_time_zone(name: str) -> bool:
 
 def _whole_number(work: Work, function: str, node: s.Expression, most: int) -> p.Expression | None:
     if not isinstance(node, s.Number) or not node.text.isdecimal():
-        work.report(say.literal_argument(node.span, function, f"a whole number from 0 to {most}"))
+        work.report(
+            say.literal_argument(node.span, function, f"a whole number from 0 to {most}", None)
+        )
         return None
     constant = literals.read(work, node)
     if constant is None:

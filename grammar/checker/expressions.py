@@ -13,6 +13,7 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import aggregates, calls, entries, literals, membership, names
 from tollkeeper.grammar.checker.arithmetic import arithmetic, negate
 from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.regexes import MAX_SIZE, RegexError, compile_regex
 from tollkeeper.grammar.walk import resolve_let
 from tollkeeper.grammar.words import kind_of
@@ -148,12 +149,29 @@ def _one_value(work: Work, found: p.Expression | None) -> p.Expression | None:
 
 
 def _logic(work: Work, scope: Scope, node: s.Or | s.And) -> p.Expression | None:
+    if (meant := _compared_once(work, node)) is not None:
+        work.report(meant)
+        return None
     found = [condition(work, scope, operand) for operand in node.operands]
     operands = tuple(operand for operand in found if operand is not None)
     if len(operands) < len(found):
         return None
     kind = p.Or if isinstance(node, s.Or) else p.And
     return kind(node.id, node.span, t.Boolean(), operands)
+
+
+def _compared_once(work: Work, node: s.Or | s.And) -> Diagnostic | None:
+    """`a == "x" or "y"`: what is compared stands before the first text alone."""
+    texts = [operand for operand in node.operands[1:] if isinstance(operand, s.Text | s.Number)]
+    match node.operands[0]:
+        case s.Compare(operator="==", left=left, right=s.Text() | s.Number() as first) if texts:
+            pass
+        case _:
+            return None
+    if isinstance(node, s.And) or len(texts) < len(node.operands) - 1:
+        return None
+    written = ", ".join(work.text(each.span) for each in (first, *texts))
+    return say.alternative_texts(node.span, f"{work.text(left.span)} in [{written}]")
 
 
 def _compare(work: Work, scope: Scope, node: s.Compare) -> p.Expression | None:
@@ -206,6 +224,18 @@ def _pair(
         flipped = _pair(work, scope, right, left)
         return None if flipped is None else (flipped[1], flipped[0])
     first = value(work, scope, left)
+    if first is not None and isinstance(first.type, t.String):
+        if names.is_unknown(work, scope, right):
+            choices = first.type.choices or ()
+            work.report(say.unquoted_text(right.span, work.text(right.span), choices))
+            return None
+        if isinstance(right, s.Or) and all(map(literals.is_literal, right.operands)):
+            correction = ", ".join(work.text(each.span) for each in right.operands)
+            between = work.text(s.Span(left.span.end, right.span.start))
+            operator = "in" if "==" in between else "not in"
+            span = s.Span(left.span.end, right.span.end)
+            work.report(say.alternative_texts(span, f" {operator} [{correction}]"))
+            return None
     second = (
         literals.meeting(work, right, first)
         if literals.is_literal(right)

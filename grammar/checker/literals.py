@@ -22,6 +22,8 @@ _MAX_DURATION = 10**18
 _RFC3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
+_PLAIN_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,6})?")
+_LONGEST_GUESS = 40
 _DURATION = re.compile(r"[0-9]{1,15}(ms|s|m|h|d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAPPED = 0xFFFF << 32
@@ -67,9 +69,24 @@ def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Con
         case _ if type(wanted) is type(plain.type):
             return plain
         case _:
-            meant = _guess_duration(plain) if isinstance(wanted, t.Duration) else None
+            meant = _guess(node, plain, wanted)
             kinds = (kind_of(wanted), kind_of(plain.type))
             work.report(say.wrong_literal(node.span, meets, *kinds, meant))
+            return None
+
+
+def _guess(node: s.Expression, plain: p.Constant, wanted: t.Type) -> str | None:
+    """Return how the literal was probably meant to be written, as a value of type `wanted`."""
+    match wanted, node:
+        case t.Duration(), _:
+            return _guess_duration(plain)
+        case t.Number(), s.Text() if _PLAIN_NUMBER.fullmatch(node.value):
+            return node.value
+        case t.Boolean(), s.Text() if node.value.lower() in ("true", "false"):
+            return node.value.lower()
+        case t.String(choices=choices), s.Number() if choices is None or node.text in choices:
+            return f'"{node.text}"' if len(node.text) <= _LONGEST_GUESS else None
+        case _:
             return None
 
 

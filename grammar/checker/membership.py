@@ -8,7 +8,7 @@ from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker import literals, names
 from tollkeeper.grammar.checker.entries import Infer
 from tollkeeper.grammar.checker.scope import Scope, Work
 from tollkeeper.grammar.words import kind_of
@@ -76,7 +76,12 @@ def _in_literal(
 ) -> p.Expression | None:
     wrong = [item for item in container.items if not literals.is_literal(item)]
     for item in wrong:
-        work.report(say.list_item(item.span))
+        if isinstance(item, s.Name) and names.is_unknown(work, scope, item):
+            work.report(
+                say.unquoted_text(item.span, item.text, _choices_of(work, scope, node.value))
+            )
+        else:
+            work.report(say.list_item(item.span))
     if wrong:
         return None
     if not container.items:
@@ -92,6 +97,12 @@ def _in_literal(
     if len(options) < len(found):
         return None
     return p.OneOf(node.id, node.span, t.Boolean(), value, options, node.negated)
+
+
+def _choices_of(work: Work, scope: Scope, node: s.Expression) -> tuple[str, ...]:
+    """The texts that a field can have; none where it has no choices."""
+    field = names.field_of(work, scope, node)
+    return field.choices or () if isinstance(field, t.String) else ()
 
 
 def _own_type(item: s.Expression) -> t.Type | None:

@@ -13,6 +13,7 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.imports import take_let
 from tollkeeper.grammar.checker.scope import LOOKED_UP, Scope, Work
+from tollkeeper.grammar.functions import FUNCTIONS
 from tollkeeper.grammar.vocabulary import Field
 
 COLLECTIONS = ("payments", "transactions", "events")
@@ -145,6 +146,18 @@ def _unknown(
     """Report the first unknown part of the path, with the most similar known name."""
     if work.is_excused(path[0]) and path[0] not in fields:
         return
+    if path[0] in work.declared and path[0] not in {*fields, *FUNCTIONS}:
+        work.report(say.declared_below(spans[0], path[0]))
+        return
+    if len(path) == 1 and (path[0] in work.lists or path[0] in work.tables):
+        work.report(say.list_without_sign(spans[0], path[0]))
+        return
+    if path[0] in work.used_definitions and len(path) > 1:
+        work.report(say.name_of_definitions(s.Span(spans[0].start, spans[1].start), path[0]))
+        return
+    if len(path) == 1 and path[0] in FUNCTIONS:
+        work.report(say.function_alone(spans[0], FUNCTIONS[path[0]]))
+        return
     depth = 0
     while depth < len(path) - 1 and ".".join(path[: depth + 1]) in fields:
         depth += 1
@@ -165,6 +178,30 @@ def _unknown(
         [name for name in fields if name.split(".")[-1] == path[depth]] if depth == 0 else []
     )
     work.report(say.unknown_name(spans[depth], ".".join(path), path[depth], kin, elsewhere))
+
+
+def field_of(work: Work, scope: Scope, node: s.Expression) -> t.Type | None:
+    """The type of the field of a payment or transaction that a path names; None for anything else."""
+    base, rest = flatten(node)
+    if not isinstance(base, s.Name) or work.fields is not None or base.text in work.names:
+        return None
+    path = ".".join([base.text, *(name.text for name in rest)])
+    fields = work.vocabulary.transaction if scope.sees_element else {}
+    field = fields.get(path) or work.vocabulary.payment.get(path)
+    return field.type if field is not None else None
+
+
+def is_unknown(work: Work, scope: Scope, node: s.Expression) -> bool:
+    """Whether an expression is one word that names nothing."""
+    if not isinstance(node, s.Name) or work.is_excused(node.text):
+        return False
+    roots = {field.path[0] for field in work.vocabulary.payment.values()}
+    known = (
+        *(work.names, work.definition_lets, work.declared, work.lists, work.tables, FUNCTIONS),
+        *(work.fields or roots, work.vocabulary.transaction if scope.sees_element else ()),
+        ("score", "decision", "label", "payment", "payments", "events"),
+    )
+    return not any(node.text in names for names in known)
 
 
 def _let(

@@ -77,7 +77,7 @@ class Work:
 
     `names` maps the lets in sight to their index in `lets`, or to None if they have errors.
     `used_definitions` names the definitions that the file uses; `definition_lets` holds their lets,
-    each imported when it is first read. `names_read` are the names that were read, those of lists
+    each imported when it is first read. `declared` are the names of all of the file's own lets. `names_read` are the names that were read, those of lists
     and tables with their `@`.
     `fields` are an event type's own fields; None where bare names refer to the payment. `patterns`
     are the regular expressions so far, `patterns_size` the number of their instructions. `broken`
@@ -91,6 +91,7 @@ class Work:
     fields: Mapping[str, p.EventField] | None
     lost: frozenset[str] = frozenset()
     event: str | None = None
+    declared: frozenset[str] = frozenset()
     broken: bool = False
     found: list[Diagnostic] = field(default_factory=list)
     lets: list[p.Let] = field(default_factory=list)

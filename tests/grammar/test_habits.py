@@ -72,6 +72,21 @@ CONDITIONS = {
     "wide": "amount ＞ ５",
     "accent": "amóunt > 5",
     "other_script": "аmount > 5",
+    "unquoted": "currency == eur or type in [verify] or amount_in(usd) > 5",
+    "unquoted_text": "user.id == abc",
+    "quoted_number": 'score > "0.5" or user.id == 411111 or device.client.consistent == "true"',
+    "one_comparison": 'type == "verify" or "purchase"',
+    "or_of_texts": 'type == ("verify" or "purchase") or user.id != ("a" or "b")',
+    "list_of_one": 'user.id in "a"',
+    "window_in": "count(payments by user.id in 1h) > 2",
+    "keys_and": "count(payments by user.id and method.card.bin over 1h) > 2",
+    "one_payment": "count(payment by user.id over 1h) > 2",
+    "field_alone": "sum(amount by user.id, currency over 1h) > 2",
+    "functions": "len(user.id) > 5 and average(transactions.duration) > 5",
+    "presence": "isblank(user.id) or exists(user.id)",
+    "clock": "timestamp < now()",
+    "function_alone": "hour > 22",
+    "last_part": 'country == "BR"',
     "unclosed": "(user.id is missing or (user.email is missing)",
 }
 """Each leaves no error after some rounds of first fixes, if it is not in `UNMENDED`."""
@@ -88,6 +103,10 @@ FILES = {
     "let": "rule r\n  let a: 1\n  var b = a\n  import velocity\n  condition c when score > b then deny\n",
     "otherwise": "rule r\n  condition c if score > 0.5 then deny\n  otherwise then allow\n",
     "else": "rule r\n  when score > 0.5 then deny\n  else allow\n",
+    "list_sign": "rule r\n  list l: text\n  condition c when user.id in l then deny\n",
+    "of_definitions": "rule r\n  use velocity\n  condition c when velocity.cards_1h_per_device > 5 then deny\n",
+    "below": "rule r\n  let b = a + 1\n  let a = 1\n  condition c when b > score then deny\n",
+    "types": "event e\n  field a: varchar required\n  field b: int\n  field c: timestamp\n  field d: Boolean\n",
     "entries": 'rule r\n  list l = ["a"]\n  condition c when user.id in @l then deny\n',
     "uses": "rule r\n  use velocity.rule\n  use velocity, velocity\n",
     "given": (
@@ -142,7 +161,19 @@ UNMENDED = {
         "count_all",
         "other_script",
     ),
-    *("open_comment", "entries", "given", "signals", "fields", "two_rules", "uses"),
+    *(
+        "presence",
+        "clock",
+        "function_alone",
+        "below",
+        "open_comment",
+        "entries",
+        "given",
+        "signals",
+        "fields",
+        "two_rules",
+        "uses",
+    ),
     "decimal_comma",  # `9,99` is past the score's range, whatever is meant
 }
 """What has several meanings, or a part that only the author knows."""

@@ -74,6 +74,7 @@ def larger(inner: st.SearchStrategy[Tokens]) -> st.SearchStrategy[Tokens]:
         separated(inner, ",", 0) | joined(inner, "of", WORDS),
         optional(joined("by", several)),
         optional(joined("over", DURATIONS)),
+        optional(joined("half", "life", DURATIONS)),
         optional(joined("where", inner)),
         ")",
     )
@@ -129,12 +130,27 @@ SHARED = st.one_of(
     TESTS,
 )
 CONDITIONS = joined("condition", WORDS, TITLES, "when", EXPRESSIONS, "then", ACTIONS)
+MUSTS = joined(
+    "must",
+    TITLES,
+    "when",
+    EXPRESSIONS,
+    st.sampled_from(["never", "always"]),
+    separated(ACTIONS.map(lambda action: [action]), ",", 1),
+)
+STEPS = joined("<", NUMBERS, ":", NUMBERS, ",")
+CURVES = joined(
+    *("signal", WORDS, TITLES, "curves", EXPRESSIONS),
+    optional(st.sampled_from([["rising"], ["falling"]])),
+    *("{", STEPS, STEPS, "else", NUMBERS, optional(joined(",", "missing", ":", NUMBERS)), "}"),
+)
 SIGNALS = joined(
     "signal", WORDS, TITLES, "adds", EXPRESSIONS, optional(joined("when", EXPRESSIONS))
 )
 EVENT_ITEMS = st.one_of(
     joined("field", WORDS, ":", TYPES, optional(st.just(["required"]))),
     joined("metric", WORDS, TITLES, "=", EXPRESSIONS),
+    joined("label", WORDS, "of", PATHS, "when", EXPRESSIONS),
     joined(
         "monitor",
         WORDS,
@@ -152,8 +168,21 @@ def items(strategy: st.SearchStrategy[Tokens]) -> st.SearchStrategy[Tokens]:
 
 
 FILES = st.one_of(
-    joined("rule", WORDS, TITLES, items(SHARED | CONDITIONS), "otherwise", ACTIONS, items(TESTS)),
-    joined("scorecard", WORDS, TITLES, items(SHARED | SIGNALS | joined("baseline", EXPRESSIONS))),
+    joined(
+        "rule",
+        WORDS,
+        TITLES,
+        items(SHARED | CONDITIONS | MUSTS),
+        "otherwise",
+        ACTIONS,
+        items(TESTS),
+    ),
+    joined(
+        "scorecard",
+        WORDS,
+        TITLES,
+        items(SHARED | SIGNALS | CURVES | joined("baseline", EXPRESSIONS)),
+    ),
     joined("event", WORDS, TITLES, items(SHARED | EVENT_ITEMS)),
 )
 SPACES = st.sampled_from(

@@ -12,10 +12,11 @@ could do with a core of its own. Finally the client continues at a remaining nod
 told to end (SIGTERM), and again while the next one is killed (SIGKILL): the longest wait of a
 payment is how long nobody decided.
 
-Last, one node decides for two accounts, and then two nodes for one shard each, with 64 payments at
-once at each node, of both accounts in turn, as a load balancer would send them. A node decides in one
-process, on one core: that process's time per payment, over both accounts, says how many payments a
-second the node can decide if it has a core for itself, and the index and the database have others.
+Last, one node decides for two accounts, and in turn with it two nodes for one shard each, with 64
+payments at once at each node, of both accounts in turn, as a load balancer would send them. A node
+decides in one process, on one core: that process's time per payment, over both accounts, says how
+many payments a second the node can decide if it has a core for itself, and the index and the
+database have others.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ from tollkeeper.engine.journal.postgres.shards import address_of_shard, open_sha
 NODES = 3
 SHARED = ("shop", "store")
 """The accounts of two shards."""
+SHARED_TURNS = 3
+"""How often in a round the one node and the two are measured."""
 SCOPES = ("payments",)
 AT_ONCE = 64
 TURN = 10
@@ -125,7 +128,7 @@ class SharedLoad(NamedTuple):
     indexes: float
 
 
-def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) -> SharedLoad:
+def shared_load(nodes: Sequence[Server], seconds: float) -> SharedLoad:
     """Some seconds of 64 at once at each node, which are of the accounts in turn: clients that wait for
     answers would otherwise send more to the account whose owner answers sooner."""
 
@@ -133,16 +136,13 @@ def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) ->
         each, indexes = zip(*map(cpu_of, nodes), strict=True)
         return list(each), sum(indexes)
 
-    ways = [replace(node, key=" ".join(keys)) for node in nodes]
-    with ThreadPoolExecutor(len(ways)) as asking:
+    def ask(node: Server) -> LoadResult:
+        return load(node, seconds, connections=AT_ONCE)
 
-        def all_at_once(for_seconds: float) -> list[LoadResult]:
-            return list(asking.map(lambda way: load(way, for_seconds, connections=AT_ONCE), ways))
-
-        all_at_once(1)
-        before, index_before = used()
-        measured = all_at_once(seconds)
-        after, index_after = used()
+    before, index_before = used()
+    with ThreadPoolExecutor(len(nodes)) as asking:
+        measured = list(asking.map(ask, nodes))
+    after, index_after = used()
     requests = sum(each.requests for each in measured)
     assert not any(each.refused for each in measured)
     return SharedLoad(
@@ -152,15 +152,26 @@ def shared_load(nodes: Sequence[Server], keys: Sequence[str], seconds: float) ->
     )
 
 
-def shared(server: str, folder: Path, count: int, seconds: float) -> SharedLoad:
-    """Run so many nodes with a shard each, and two accounts."""
+@contextmanager
+def sharing(server: str, folder: Path, count: int) -> Iterator[list[Server]]:
+    """So many nodes with a shard each, and two accounts, whose keys every node is asked with."""
     with own_database(server) as url, ExitStack() as stack:
         open_shards(url, count)
-        stack.enter_context(in_database(url))
-        keys = [new_key(folder / "0", *SCOPES, account=name) for name in SHARED]
-        nodes = [stack.enter_context(node) for node in joining(folder, keys[0], count)]
+        with in_database(url):
+            keys = [new_key(folder / "0", *SCOPES, account=name) for name in SHARED]
+            nodes = [stack.enter_context(node) for node in joining(folder, keys[0], count)]
         until_shared(url, count)
-        return shared_load(nodes, keys, seconds)
+        yield [replace(node, key=" ".join(keys)) for node in nodes]
+
+
+def shared_loads(server: str, folder: Path, seconds: float) -> list[tuple[SharedLoad, ...]]:
+    """Loads of one node and of two, in turn, so that both meet the same machine."""
+    with sharing(server, folder / "one", 1) as one, sharing(server, folder / "two", 2) as two:
+        for nodes in (one, two):
+            shared_load(nodes, 1)
+        return [
+            tuple(shared_load(nodes, seconds) for nodes in (one, two)) for _ in range(SHARED_TURNS)
+        ]
 
 
 def until_shared(url: str, count: int) -> None:
@@ -236,7 +247,7 @@ def in_database(url: str) -> Iterator[None]:
 def joining(folder: Path, key: str, count: int) -> Iterator[AbstractContextManager[Server]]:
     """Yield nodes; each must be started before the next is requested."""
     for number in range(count):
-        (folder / str(number)).mkdir(exist_ok=True)
+        (folder / str(number)).mkdir(parents=True, exist_ok=True)
         if number:
             copy(folder / "0" / KEY_FILE, folder / str(number))
         yield serving(folder / str(number), key)
@@ -287,14 +298,14 @@ def size_and_payments(url: str) -> tuple[int, int]:
 
 class Round(NamedTuple):
     """ms of each payment and the results of 64 at once, by service; bytes in the database per
-    payment; and seconds that nobody decided.
+    payment; seconds that nobody decided; and of each turn, the loads of one node and of two.
     """
 
     waits: dict[str, list[float]]
     loads: dict[str, AtOnce]
     payment_bytes: float
     gaps: dict[signal.Signals, float]
-    shared: list[SharedLoad]
+    shared: list[tuple[SharedLoad, ...]]
 
 
 def measure(server: str, folder: Path, count: int, seconds: float, random: Random) -> Round:
@@ -318,8 +329,9 @@ def measure(server: str, folder: Path, count: int, seconds: float, random: Rando
             owner = owner if number == 0 else owner_of(url, nodes)
             wait_for_whole(url, NODES - number)
             gaps[how] = longest_wait(nodes[0], owner, how, random)
-    together = [shared(server, folder / f"shared-{n}", n, seconds) for n in (1, 2)]
-    return Round(waits, loads, size / payments, gaps, together)
+    return Round(
+        waits, loads, size / payments, gaps, shared_loads(server, folder / "shared", seconds)
+    )
 
 
 def main() -> None:
@@ -385,13 +397,12 @@ def show_gaps(rounds: Sequence[Round]) -> None:
 
 
 def show_shared(rounds: Sequence[Round]) -> None:
+    turns = [turn for each in rounds for turn in each.shared]
     rows = []
-    for number in range(len(rounds[0].shared)):
-        found = [each.shared[number] for each in rounds]
+    for number in range(len(turns[0])):
+        found = [turn[number] for turn in turns]
         busiest = median(max(each.nodes) for each in found)
-        times = median(
-            max(each.shared[0].nodes) / max(each.shared[number].nodes) for each in rounds
-        )
+        times = median(max(turn[0].nodes) / max(turn[number].nodes) for turn in turns)
         rate, indexes = (
             median(getattr(each, name) for each in found) for name in ("rate", "indexes")
         )

@@ -136,12 +136,8 @@ def shared_load(nodes: Sequence[Server], seconds: float) -> SharedLoad:
         each, indexes = zip(*map(cpu_of, nodes), strict=True)
         return list(each), sum(indexes)
 
-    def ask(node: Server) -> LoadResult:
-        return load(node, seconds, connections=AT_ONCE)
-
     before, index_before = used()
-    with ThreadPoolExecutor(len(nodes)) as asking:
-        measured = list(asking.map(ask, nodes))
+    measured = ask_each(nodes, seconds)
     after, index_after = used()
     requests = sum(each.requests for each in measured)
     assert not any(each.refused for each in measured)
@@ -150,6 +146,12 @@ def shared_load(nodes: Sequence[Server], seconds: float) -> SharedLoad:
         [1e6 * (b - a) / requests for a, b in zip(before, after, strict=True)],
         1e6 * (index_after - index_before) / requests,
     )
+
+
+def ask_each(nodes: Sequence[Server], seconds: float) -> list[LoadResult]:
+    """Send 64 at once to each node at the same time."""
+    with ThreadPoolExecutor(len(nodes)) as asking:
+        return list(asking.map(lambda node: load(node, seconds, connections=AT_ONCE), nodes))
 
 
 @contextmanager
@@ -168,7 +170,7 @@ def shared_loads(server: str, folder: Path, seconds: float) -> list[tuple[Shared
     """Loads of one node and of two, in turn, so that both meet the same machine."""
     with sharing(server, folder / "one", 1) as one, sharing(server, folder / "two", 2) as two:
         for nodes in (one, two):
-            shared_load(nodes, 1)
+            ask_each(nodes, 1)
         return [
             tuple(shared_load(nodes, seconds) for nodes in (one, two)) for _ in range(SHARED_TURNS)
         ]

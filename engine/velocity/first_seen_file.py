@@ -66,7 +66,7 @@ _NEXT_GROUPS = (
     " WHERE series = ? AND seen > ? ORDER BY seen LIMIT ?)"
 )
 
-Row: TypeAlias = tuple[int, bytes, int, int]
+StoredCount: TypeAlias = tuple[int, bytes, int, int]
 """A series' number, a group's hash, a time (µs), and a count or its change."""
 CountChange: TypeAlias = tuple[Group, int, int]
 """A group, a time (µs), and the number of times it was seen then, or by how much that changes."""
@@ -264,7 +264,9 @@ def _unsign_zero(part: Value) -> Value:
     return part + 0.0 if isinstance(part, float) else part
 
 
-def _write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Row]) -> None:
+def _write_rows(
+    connection: sqlite3.Connection, statement: str, rows: Sequence[StoredCount]
+) -> None:
     """Write rows by a statement with a place for them, many at once: a statement for each takes twice
     as long, and asks for the interpreter each time."""
     for begin in range(0, len(rows), _WRITTEN):
@@ -275,7 +277,7 @@ def _write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[R
 
 def _hash_changes(
     seen_filter: SeenFilter, series: int, changes: Iterable[CountChange]
-) -> list[Row]:
+) -> list[StoredCount]:
     """The changes as rows in the table's order, so that each page is read once. The filter has their
     groups before anybody can read the rows."""
     rows = sorted((series, hash_group(group), time, count) for group, time, count in changes)

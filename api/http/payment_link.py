@@ -35,7 +35,7 @@ class PaymentLink(asyncio.Protocol):
     def __init__(self, shard: bytes) -> None:
         self._loop = asyncio.get_running_loop()
         self.opening: asyncio.Future[bool] = self._loop.create_future()
-        self._used_at = 0.0
+        self._used_at = self._loop.time()
         self._shard = shard
         self._transport: asyncio.Transport | None = None
         self._is_closed = False

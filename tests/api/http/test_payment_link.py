@@ -210,6 +210,16 @@ async def test_a_connection_that_ended_is_followed_by_another() -> None:
     assert len(node.shards) == 2
 
 
+async def test_payments_that_come_in_any_turn_while_a_connection_opens_share_it() -> None:
+    async with owner(created) as (node, send):
+        sending = []
+        while not node.taken:
+            sending.append(asyncio.create_task(send(asked())))
+            await asyncio.sleep(0)
+        assert {*await asyncio.gather(*sending)} == {Forwarded.ANSWERED}
+    assert len(node.shards) == 1
+
+
 async def test_an_owner_that_takes_a_connection_and_leaves_at_once_has_done_nothing() -> None:
     async with owner(lambda _frames: None) as (node, send):
         node.openings = [ACCEPTED + LEAVING]

@@ -210,14 +210,14 @@ async def test_a_connection_that_ended_is_followed_by_another() -> None:
     assert len(node.shards) == 2
 
 
-async def test_payments_that_come_in_any_turn_while_a_connection_opens_share_it() -> None:
-    async with owner(created) as (node, send):
-        sending = []
-        while not node.taken:
-            sending.append(asyncio.create_task(send(asked())))
-            await asyncio.sleep(0)
-        assert {*await asyncio.gather(*sending)} == {Forwarded.ANSWERED}
-    assert len(node.shards) == 1
+async def test_a_connection_is_used_by_whoever_comes_next_once_it_opens() -> None:
+    async with owner(created) as (node, _):
+        host, port = node.address
+        link = await open_link(f"http://{host}:{port}", None, b"3")
+        assert link is not None
+        is_usable = link.is_usable(idle_s=30)
+        link.close()
+    assert is_usable
 
 
 async def test_an_owner_that_takes_a_connection_and_leaves_at_once_has_done_nothing() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,10 +84,7 @@ async def _labelled(
     engine: Engine, account: int, ids: Iterable[str]
 ) -> AsyncIterator[Mapping[str, PaymentToLabel | None]]:
     """The payments with these ids, None where there is none, which only the block may change."""
-    async with AsyncExitStack() as turns:
-        # In one order everywhere, so that no two wait for each other.
-        for id_ in sorted(ids):
-            await turns.enter_async_context(engine.locks.of("payment", account, id_))
+    async with engine.locks.of_all("payment", account, ids):
         yield {id_: await read_to_label(engine, account, id_) for id_ in ids}
 
 

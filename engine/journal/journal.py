@@ -365,10 +365,12 @@ class Journal(ABC):
         """Run `work`, of at most 50 ms, in a transaction of its own between two commits of appends."""
         return await self._writer.run(work)
 
-    async def purge(self, account: int, before: int) -> int:
+    async def purge(
+        self, account: int, before: int, take_turns: retention.TakeTurns = retention.at_once
+    ) -> int:
         """Remove payments, with updates and labels, and events with event times before `before`;
-        returns how many."""
-        return await retention.purge_records(self._in_thread, self.run, account, before)
+        returns how many. Payments are removed within `take_turns`, some hundred at a time."""
+        return await retention.purge_records(self._in_thread, self.run, account, before, take_turns)
 
     async def holds_older(self, account: int, before: int) -> bool:
         """Whether `purge` would remove anything."""

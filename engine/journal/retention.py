@@ -14,8 +14,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import list_contents, reads, requests, schema, staging
@@ -40,6 +41,9 @@ _LATER_OF = (
 _DELETE = "DELETE FROM journal WHERE place IN ({})"
 _CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
+TakeTurns: TypeAlias = Callable[[Sequence[str]], AbstractAsyncContextManager[None]]
+"""Given the ids of payments, the block within which they are removed."""
+
 T = TypeVar("T")
 _Work = Callable[[SqlConnection], T]
 
@@ -50,16 +54,25 @@ class _Run(Protocol):
     def __call__(self, work: _Work[T], /) -> Awaitable[T]: ...
 
 
-async def purge_records(read: _Run, write: _Run, account: int, before: int) -> int:
+def at_once(_payments: Sequence[str]) -> AbstractAsyncContextManager[None]:
+    """Takes no turns: nothing changes the payments meanwhile."""
+    return nullcontext()
+
+
+async def purge_records(
+    read: _Run, write: _Run, account: int, before: int, take_turns: TakeTurns = at_once
+) -> int:
     """Remove records with event times before `before`; returns how many.
 
     Records are payments with their updates, labels and notes, events, shadow decisions and
     accesses.
     """
+    find = partial(_find_old, account=account, before=before, limit=KEYS)
     after, removed = 0, 0
-    while batch := await read(partial(_find_old, account=account, before=before, after=after)):
+    while batch := await read(partial(find, after=after)):
         after = batch[-1][0]
-        removed += await _in_steps(write, batch, partial(_delete, account=account))
+        async with take_turns([id_ for _, kind, id_ in batch if kind == Kind.PAYMENT]):
+            removed += await _in_steps(write, batch, partial(_delete, account=account))
     return removed
 
 
@@ -153,7 +166,7 @@ async def _in_steps(
 
 
 def _find_old(
-    connection: SqlConnection, account: int, before: int, after: int, limit: int = reads.BATCH
+    connection: SqlConnection, account: int, before: int, after: int, limit: int
 ) -> list[tuple[int, int, str]]:
     return connection.execute(
         "SELECT place, kind, id FROM journal INDEXED BY by_account"

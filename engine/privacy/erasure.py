@@ -90,18 +90,10 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
             await engine.journal.rewrite(
                 account, in_texts, (kind,), at=named.worded, after=named.last
             )
-        erase = _in_reports(person, found)
-        in_reports = partial(_rewrite_reports, engine.journal, account, person, named)
-        # One payment of each address comes last: it alone tells that the address is the person's.
-        await in_reports(_unless(lambda entry: _is_identified(person, entry), erase))
-        await in_reports(_unless(lambda entry: entry.id in found.telling, erase))
-        await _note_telling(engine, account, found)
-        await _uncount(engine, account, found)
-        # Not earlier: the windows counted with the lists' former entries.
-        await engine.journal.forget_values(account, person.names)
-        await in_reports(erase)
+        while await _erase_reports(engine, account, person, named, found):
+            named = await asyncio.to_thread(_find_named, engine, account, person)
         alerts = await follow_journal(engine, account)
-        await _recount(engine, account, found)
+        await _recount_events(engine, account, found)
         erased = PersonErased(
             person=hashlib.sha256(user.encode(errors="surrogatepass")).hexdigest(),
             payments=len(found.first),
@@ -113,6 +105,30 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
             await make_change(engine, account, by, erased)
     engine.unfinished_erasures.pop((account, user), None)
     return erased
+
+
+async def _erase_reports(
+    engine: Engine, account: int, person: Person, named: _Named, found: PersonEntries
+) -> bool:
+    """Erase the payments in `named`, with their updates; whether others arrived meanwhile.
+
+    Nothing else changes them until the windows count what is left: it would be taken out of the
+    windows as it is stored, and they count it as it was.
+    """
+    later: set[str] = set()
+    async with engine.locks.of_all("payment", account, named.payments):
+        erase = _in_reports(person, named.payments, found, later)
+        in_reports = partial(_rewrite_reports, engine.journal, account, person, named)
+        # One payment of each address comes last: it alone tells that the address is the person's.
+        await in_reports(_unless(lambda entry: _is_identified(person, entry), erase))
+        await in_reports(_unless(lambda entry: entry.id in found.telling, erase))
+        await _note_telling(engine, account, found)
+        await _uncount(engine, account, found)
+        # Not earlier: the windows counted with the lists' former entries.
+        await engine.journal.forget_values(account, person.names)
+        await in_reports(erase)
+        await _recount(engine, account, found)
+    return bool(later)
 
 
 def _find_person(engine: Engine, account: int, user: str, found: PersonEntries) -> Person:
@@ -280,11 +296,18 @@ def _in_notes(person: Person, payments: Collection[str]) -> Callable[[Entry], En
     return erase
 
 
-def _in_reports(person: Person, found: PersonEntries) -> Callable[[Entry], Entry]:
+def _in_reports(
+    person: Person, payments: Collection[str], found: PersonEntries, later: set[str]
+) -> Callable[[Entry], Entry]:
+    """Erase the person's `payments`; the ids of others of the person's are added to `later`."""
+
     def erase(entry: Entry) -> Entry:
         recorded = _decode_payment(entry)
         if not person.pays(recorded.payment):
             return entry._replace(outcome=erase_transitions(entry.outcome, person.is_named))
+        if entry.id not in payments:
+            later.add(entry.id)
+            return entry
         if entry.kind == Kind.PAYMENT:
             found.first[entry.id] = entry
             found.last.setdefault(entry.id, entry)
@@ -343,14 +366,16 @@ async def _uncount(engine: Engine, account: int, found: PersonEntries) -> None:
 
 
 async def _recount(engine: Engine, account: int, found: PersonEntries) -> None:
-    """Count the erased payments and events in the windows, as a restart would."""
-    # Those that arrived meanwhile.
-    await _uncount(engine, account, found)
+    """Count the erased payments in the windows, as a restart would."""
     for id_ in [each for each in found.first if each not in found.counted]:
         known = await engine.journal.first_and_last(account, id_)
         if known is not None:
             await count_payment(engine, account, id_, await payment_state(engine, *known))
         found.counted.add(id_)
+
+
+async def _recount_events(engine: Engine, account: int, found: PersonEntries) -> None:
+    """Replace the erased events in the windows by what is left of them."""
     read = event_reader(engine.state.accounts[account])
     for sequence in [each for each in found.events if each not in found.recounted]:
         old, new = found.events[sequence]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.entries import Kind
-from tollkeeper.engine.journal.reads import TIME_TO_ARRIVAL
+from tollkeeper.engine.journal.retention import TakeTurns
 from tollkeeper.engine.keep import purge_alerts, purge_states
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.log import get_logger
@@ -66,9 +67,7 @@ async def _purge(engine: Engine, account: int, before: int) -> int:
     # Where nothing is old, windows and their snapshot stay as they are.
     if await engine.journal.holds_older(account, before):
         async with rewriting(engine, account):
-            if _outlives(engine, account, engine.clock() - before):
-                await _uncount(engine, account, before)
-            removed = await engine.journal.purge(account, before)
+            removed = await engine.journal.purge(account, before, _turns(engine, account, before))
     await purge_alerts(engine, account, before)
     await purge_states(engine, account)
     await engine.journal.purge_lists(account, before)
@@ -81,15 +80,24 @@ def _outlives(engine: Engine, account: int, kept: int) -> bool:
     return any(plan.ages or (plan.over or 0) > kept for plan in plans)
 
 
-async def _uncount(engine: Engine, account: int, before: int) -> None:
-    batches = engine.journal.replay(account, kinds=(Kind.PAYMENT,))
-    while batch := await asyncio.to_thread(next, batches, None):
-        for entry in batch:
-            if entry.arrived >= before + TIME_TO_ARRIVAL:
-                return
-            if entry.time < before:
-                known = await engine.journal.first_and_last(account, entry.id)
-                if known is not None:
-                    state = await payment_state(engine, *known)
-                    await uncount_payment(engine, account, entry.id, state)
+def _turns(engine: Engine, account: int, before: int) -> TakeTurns:
+    """What holds payments while they are removed: an update meanwhile would be counted alone."""
+    is_counted = _outlives(engine, account, engine.clock() - before)
+
+    @asynccontextmanager
+    async def hold(payments: Sequence[str]) -> AsyncIterator[None]:
+        async with engine.locks.of_all("payment", account, payments):
+            if is_counted:
+                await _uncount(engine, account, payments)
+            yield
+
+    return hold
+
+
+async def _uncount(engine: Engine, account: int, payments: Iterable[str]) -> None:
+    for id_ in payments:
+        known = await engine.journal.first_and_last(account, id_)
+        if known is not None:
+            state = await payment_state(engine, *known)
+            await uncount_payment(engine, account, id_, state)
         await asyncio.sleep(0)

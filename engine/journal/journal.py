@@ -79,7 +79,8 @@ class Journal(ABC):
 
     @abstractmethod
     async def exists(self, account: int, kind: Kind, record_id: str) -> bool:
-        """Whether the account has an entry of this kind and id, written or being written.
+        """Whether the account has an entry of this kind and id. Waits for one that is being written,
+        as it may be lost.
 
         Raises `Unavailable`; `Fenced` once this process has given the journal up or lost it, so that
         windows count nothing more: they are written to a file meanwhile.

@@ -194,9 +194,10 @@ class SqliteJournal(Journal):
             is_unused = await self._look_up_prefix(account, record_id)
         if is_unused:
             return False
-        return bool(self._in_flight.entries(account, record_id, kind)) or reads.exists(
-            self._reading, account, kind, record_id
-        )
+        # An unsettled entry may still be lost, so wait: the answer is about entries on disk.
+        while futures := self._in_flight.futures(account, record_id, kind):
+            await asyncio.wait(futures)
+        return reads.exists(self._reading, account, kind, record_id)
 
     def last_sequence(self) -> int:
         return reads.last_sequence(self._reading)

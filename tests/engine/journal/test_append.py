@@ -199,7 +199,6 @@ async def test_a_payment_being_written_is_already_known_and_never_counted_twice(
             journal.append(make(2, id="x", kind=Kind.UPDATE)),
             journal.append(make(3, id="y")),
         ]
-        # Whether it answers at once or once that is certain.
         known = asyncio.ensure_future(journal.exists(1, Kind.PAYMENT, "y"))
         assert not await journal.exists(1, Kind.EVENT, "y")
         assert not await journal.exists(2, Kind.PAYMENT, "y")

@@ -45,6 +45,21 @@ async def outcomes(appends):
     return await asyncio.gather(*appends, return_exceptions=True)
 
 
+async def test_an_id_whose_entry_is_lost_while_somebody_asks_is_not_used(journal, place, make):
+    await journal.append(make(1))
+    await place.break_writer(journal)
+    held = threading.Event()
+    step = asyncio.ensure_future(journal.run(lambda _: held.wait()))
+    append = journal.append(make(2, id="x", body=bytes(2 * PAGE_BYTES)))
+    asked = asyncio.ensure_future(journal.exists(1, Kind.PAYMENT, "x"))
+    await asyncio.sleep(0)
+    held.set()
+    with pytest.raises(Unavailable):
+        await append
+    await step
+    assert not await asked
+
+
 async def test_what_is_queued_behind_a_failed_batch_fails_with_it_and_the_next_is_written(
     journal, place, make
 ):

@@ -46,8 +46,8 @@ def now() -> int:
 
 
 def read_iso_8601(text: str) -> datetime:
-    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time"), in
-    UTC.
+    """The instant that `text` writes in ISO 8601's extended or basic form (docs/api.md, "Time"), with
+    its offset.
 
     Raises `ValueError` for any other text: `BeyondCalendarError` for an instant that UTC's calendar does
     not have.
@@ -63,13 +63,15 @@ def read_iso_8601(text: str) -> datetime:
     day = f"{found['year']}-{found['month']}-{found['day']}"
     time = f"{found['hour']}:{found['minute']}:{second}{fraction}"
     try:
-        return msgspec.convert(f"{day}T{time}{offset}", Rfc3339).astimezone(UTC)
+        instant: datetime = msgspec.convert(f"{day}T{time}{offset}", Rfc3339)
+        instant.astimezone(UTC)
     except msgspec.ValidationError:
         raise ValueError("this is no date and time of the calendar") from None
     except OverflowError:
         raise BeyondCalendarError(
             "this is beyond the years 1 to 9999 of the calendar in UTC"
         ) from None
+    return instant
 
 
 try:

@@ -355,8 +355,13 @@ def test_a_timestamp_may_be_in_either_form_of_iso_8601(sent: str, before: float)
     assert to_microseconds(payment.timestamp) == NOW - before * 1_000_000
 
 
-def test_a_timestamp_keeps_its_instant_and_offset() -> None:
-    payment = accepted(creation(timestamp="2026-01-15T08:30:00.25-03:00"))
+@pytest.mark.parametrize(
+    "sent",
+    ["2026-01-15T08:30:00.25-03:00", "2026-01-15T08:30:00.25-0300", "2026-01-15T08:30:00,25-03",
+     "20260115T083000.25-0300"],
+)  # fmt: skip
+def test_a_timestamp_keeps_its_instant_and_offset(sent: str) -> None:
+    payment = accepted(creation(timestamp=sent))
     assert to_microseconds(payment.timestamp) == NOW - 29 * 60_000_000 - 59_750_000
     assert b'"2026-01-15T08:30:00.250000-03:00"' in json.encode(payment)
 

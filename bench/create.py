@@ -10,5 +10,5 @@ from tollkeeper.engine.runtime import Engine
 
 
 async def create(engine: Engine, active: ActivePrograms, payment: Payment, arrived: int) -> None:
-    decided = await decide_payment(engine, active, payment, arrived)
+    decided = await decide_payment(engine, active.account.number, payment, arrived)
     await keep(engine, decided.pending)

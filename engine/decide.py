@@ -54,20 +54,19 @@ class DecidedPayment(Struct, frozen=True):
 
 async def decide_payment(
     engine: Engine,
-    active: ActivePrograms,
+    account: int,
     payment: Payment,
     arrived: int,
     forced: ForcedOutcome = UNFORCED,
 ) -> DecidedPayment:
     """Count and decide a new payment. `arrived` in µs since the epoch.
 
-    Raises `Taken` for an id in use.
+    Raises `Taken` for an id in use, `KeyError` for an account that was deleted meanwhile.
     """
-    account = active.account.number
     if await engine.journal.exists(account, Kind.PAYMENT, payment.id):
         raise Taken(payment.id)
-    # A publication during that look-up precedes this payment.
-    active = engine.active.get(account, active)
+    # A publication or deletion during that look-up precedes this payment.
+    active = engine.active[account]
     facts = derive(payment, arrived, engine.clients)
     programs = choose_programs(active, payment, arrived)
     shadows = choose_shadows(active, payment, arrived)

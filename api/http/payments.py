@@ -316,7 +316,7 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
         raise invalid(payment)
     forced = UNFORCED if active.account.live is None else await force_outcome(payment.metadata)
     try:
-        decided = await decide_payment(engine, active, payment, arrived, forced)
+        decided = await decide_payment(engine, request.key.account, payment, arrived, forced)
         try:
             response = _encode_created(payment, decided.decision)
             idempotency = repeatable(request, repeat_key, body, response)

@@ -216,6 +216,19 @@ async def test_an_update_can_be_made_to_fail_and_then_changes_nothing(
     assert (await update(delay_ms=1)).status_code == 200
 
 
+async def test_a_delayed_payment_of_an_account_that_was_deleted_meanwhile_stores_nothing(
+    service: Service, test_client: httpx.AsyncClient
+) -> None:
+    # Without an analysis: no windows are read, which are gone.
+    sent = payment(metadata={"toll_test": {"delay_ms": 300}}, analyze={})
+    delayed = asyncio.ensure_future(test_client.post("/v1/payments", json=sent))
+    await asyncio.sleep(0.1)
+    await SuspendAccount("shop").perform(service.engine, "test", _ignore)
+    await DeleteAccount("shop").perform(service.engine, "test", _ignore)
+    assert (await delayed).status_code == 401
+    assert all(service.engine.journal.count(each) == 2 for each in service.engine.state.deleted)
+
+
 async def test_live_payments_force_nothing(service: Service) -> None:
     answer = await service.client.post("/v1/payments", json=forcing(status=503, action="deny"))
     assert answer.status_code == 201

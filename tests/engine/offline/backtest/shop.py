@@ -68,8 +68,7 @@ class Shop:
     async def create(self, sent: dict[str, Any]) -> None:
         payment = read_creation(json.dumps({"payment": sent}).encode(), self.now)
         assert isinstance(payment, Payment), payment
-        active = self.engine.active[self.account]
-        decided = await decide_payment(self.engine, active, payment, self.now)
+        decided = await decide_payment(self.engine, self.account, payment, self.now)
         await keep(self.engine, decided.pending)
         queue_shadows(self.engine, decided)
 

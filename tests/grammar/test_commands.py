@@ -45,6 +45,17 @@ def test_a_file_is_laid_out_in_its_place_as_utf_8_with_its_mode(tmp_path: Path) 
     assert sorted(tmp_path.iterdir()) == [link, file]
 
 
+def test_a_warning_fails_a_strict_check_alone(tmp_path: Path) -> None:
+    file = tmp_path / "shop.rule"
+    file.write_text("rule shop\n  condition c when amount > 5 then deny\n", encoding="utf-8")
+    code, said = run("check", file)
+    assert "1 warning" in said
+    assert code == 0
+    assert run("check", file, "--strict")[0] == 1
+    file.write_text(LAID_OUT, encoding="utf-8")
+    assert run("check", file, "--strict")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [

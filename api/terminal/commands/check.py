@@ -30,9 +30,12 @@ LEAST_CELLS = 60
 @paths_argument(is_rule)
 @json_option
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for a code host.")
+@click.option("--strict", is_flag=True, help="Exit 1 for a warning, too.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 @click.option("--fix", is_flag=True, help="Write the fixes that can't change a decision.")
-def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: bool) -> None:
+def check(
+    paths: Sequence[Path], as_json_: bool, sarif: bool, strict: bool, watch: bool, fix: bool
+) -> None:
     """Check rule files; exit 1 when one has an error."""
     from tollkeeper.engine.offline.rule_files import check_files, fix_files
     from tollkeeper.grammar.render import as_json, as_sarif
@@ -51,7 +54,8 @@ def check(paths: Sequence[Path], as_json_: bool, sarif: bool, watch: bool, fix: 
         print_json(as_sarif(found))
     else:
         show_found(found)
-    broken = any(each.severity == "error" for _, several in found for each in several)
+    refused = {"error", "warning"} if strict else {"error"}
+    broken = any(each.severity in refused for _, several in found for each in several)
     sys.exit(NO if broken else OK)
 
 

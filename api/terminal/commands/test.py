@@ -33,6 +33,7 @@ from tollkeeper.engine.offline.paths import is_case, is_rule
     type=NEW_FILE,
     help="Write the coverage as an HTML page.",
 )
+@click.option("--junit", type=NEW_FILE, help="Write the results as JUnit's XML.")
 @click.option(
     "--fail-under",
     type=click.FloatRange(0, 100),
@@ -47,6 +48,7 @@ def test(
     coverage: bool,
     coverage_json: Path | None,
     coverage_html: Path | None,
+    junit: Path | None,
     fail_under: float | None,
 ) -> None:
     """Run the tests and cases under PATHS; exit 1 when one fails."""
@@ -60,7 +62,7 @@ def test(
     for path in paths:
         if not (path.is_dir() or is_rule(path) or is_case(path)):
             raise click.UsageError(f"`{path}` is neither a rule file nor a file of cases")
-    run = run_tests(paths, accept=accept, only=only)
+    run = run_tests(paths, accept=accept, only=only, junit=junit)
     titles = {each.title for each in run.results}
     unknown = [title for title in only if title not in titles]
     # The titles in a file with errors are not known.

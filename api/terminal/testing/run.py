@@ -50,11 +50,16 @@ class TestRun:
 
 
 def run_tests(
-    paths: Sequence[Path], *, accept: bool = False, only: Collection[str] = ()
+    paths: Sequence[Path],
+    *,
+    accept: bool = False,
+    only: Collection[str] = (),
+    junit: Path | None = None,
 ) -> TestRun:
     """Run every `test` block and case under the paths; with `only`, just those with these titles.
 
-    `accept` accepts the current decisions of cases; nothing else is written.
+    `accept` accepts the current decisions of cases, and the results are written to `junit` as JUnit's
+    XML; nothing else is written.
     """
     watcher = _Watcher(only)
     arguments = [
@@ -65,6 +70,9 @@ def run_tests(
         *("-p", "syrupy", "-p", "tollkeeper.api.terminal.testing.plugin"),
         *("-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:logging"),
         *(("--snapshot-update",) if accept else ()),
+        # The older of pytest's two forms: it names each test's file.
+        *(("--junit-xml", str(junit), "-o", "junit_family=xunit1") if junit else ()),
+        *("-o", "junit_suite_name=toll test"),
         "--",
         *map(str, paths),
     ]

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import parse
 
 import pytest
 import yaml
@@ -133,6 +134,10 @@ def test_the_script_of_the_gitlab_job_runs(
     }
     out = run("\n".join(own(iter(job["script"]))), repository, environment, "sh")
     assert "**3 (42.86%) would change**" in out
+    report = repository / job["artifacts"]["reports"]["junit"]
+    tests = [(each.get("file"), each.get("name")) for each in parse(report).iter("testcase")]
+    assert ("rules/checkout.rule", "a second card") in tests
+    assert ("rules/cases/first_day.jsonl", "first_day") in tests
     told = (tmp_path / "told").read_text().splitlines()
     assert told[-1] == "https://gitlab.example.com/api/v4/projects/1/merge_requests/7/notes"
 

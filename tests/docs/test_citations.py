@@ -66,3 +66,19 @@ def test_each_test_that_a_page_names_is_there() -> None:
     for page in pages():
         named = set(re.findall(r"`(test_[a-z0-9_]+)`", page.read_text()))
         assert named <= written, page
+
+
+def test_each_page_is_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    to_read = [ROOT / "README.md"]
+    while to_read:
+        page = to_read.pop().resolve()
+        if page.is_dir():
+            to_read += set(page.glob("*.md")) - reached
+        elif page not in reached:
+            reached.add(page)
+            if page.suffix == ".md":
+                links = [target for target, _ in LINK.findall(page.read_text()) if target]
+                to_read += [page.parent / target for target in links]
+    written = {page.resolve() for page in (ROOT / "docs").rglob("*.md")}
+    assert written - reached == {ROOT / "docs/reference.template.md"}

@@ -18,6 +18,8 @@ COMMAND_PURPOSE = "command"
 _PAUSE_S = 0.02
 # Long enough to outlast a process that takes the lock only to see who holds it.
 LOCK_PATIENCE_S = 0.2
+# A command ends by itself, so a service that starts beside one waits for it.
+COMMAND_PATIENCE_S = 30.0
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def lock(folder: Path, purpose: str, patience_s: float = LOCK_PATIENCE_S) -> Ite
     releases the lock of a process that was killed.
 
     `purpose` is `SERVICE_PURPOSE` or `COMMAND_PURPOSE`. Raises `Locked` once `patience_s` seconds
-    have passed.
+    have passed, or `COMMAND_PATIENCE_S` while a command holds the lock.
     """
     make_folder(folder)
     # The lock is on the folder itself: the file, which names the holder, may be deleted meanwhile.
@@ -102,13 +104,14 @@ def _open(folder: Path, file: str) -> int:
 
 
 def _take(descriptor: int, folder: Path, patience_s: float) -> None:
-    deadline = time.monotonic() + patience_s
+    began = time.monotonic()
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > deadline:
-                purpose, process = _read_holder(folder)
+            purpose, process = _read_holder(folder)
+            patience = COMMAND_PATIENCE_S if purpose == COMMAND_PURPOSE else patience_s
+            if time.monotonic() - began > patience:
                 who = "`toll serve`" if purpose == SERVICE_PURPOSE else "another command"
                 raise Locked(
                     f"the folder `{folder}` is in use by {who}, process {process}"

@@ -23,6 +23,7 @@ from click.testing import CliRunner, Result
 
 from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.cli import main
+from tollkeeper.engine.journal import lock as folder_lock
 from tollkeeper.engine.journal.lock import COMMAND_PURPOSE, SERVICE_PURPOSE, lock
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish import queue
@@ -315,6 +316,7 @@ def test_what_is_not_there_is_said_in_one_line(
 
 def test_a_folder_in_use_says_by_whom(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "QUEUE_PATIENCE_S", 0.0)
+    monkeypatch.setattr(folder_lock, "COMMAND_PATIENCE_S", 0.0)
     with lock(shop.folder, COMMAND_PURPOSE):
         refused = shop.run("deactivate", "gate")
         no_service = toll(shop.folder, "serve", "--port", "1")

@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pytest
 
+from tollkeeper.engine.journal import lock as folder_lock
 from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.lock import holder, lock
@@ -89,6 +90,23 @@ def test_a_command_waits_for_another_to_finish(folder, other_process):
     other_process.kill()
     with lock(folder, "publish", patience_s=30):
         assert holder(folder) == "publish"
+
+
+async def test_a_service_that_starts_beside_a_command_waits_for_its_end(folder, monkeypatch):
+    hold = HOLD.replace("serve", "command")
+    with subprocess.Popen([sys.executable, "-c", hold, folder], stdout=subprocess.PIPE) as command:
+        assert command.stdout.readline() == b"held\n"
+        read = folder_lock._read_holder
+
+        def end_when_met(held):
+            found = read(held)
+            command.kill()
+            command.wait()
+            return found
+
+        monkeypatch.setattr(folder_lock, "_read_holder", end_when_met)
+        async with open_journal(folder, "serve", patience_s=0.0):
+            assert holder(folder) == "serve"
 
 
 def test_nobody_holds_a_folder_that_is_not_there(folder):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def backup(target: Path, as_json_: bool, data: JournalSource) -> None:
     """Back the data folder up to TARGET; a repeated backup only writes changes.
 
-    The service may be running.
+    The service may be running. TARGET gets no `folder.key`: keep a copy of it elsewhere.
     """
     import msgspec
 

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 def restore(backup: Path, data: JournalSource) -> None:
     """Restore the folder BACKUP to the data folder, which must be empty.
 
+    No backup contains `folder.key`: put a copy of it into the folder before it is served.
     Persons erased after the backup was taken are in it again: erase them again.
     """
     from tollkeeper.engine.backup.restore import restore as restore_into
+    from tollkeeper.engine.folder_key import KEY_FILE
     from tollkeeper.engine.instants import show_instant
 
     folder = data_folder(
@@ -34,5 +36,9 @@ def restore(backup: Path, data: JournalSource) -> None:
     say(
         f"restored what was backed up at {show_instant(made.taken_at)}, up to entry"
         f" {made.sequence}, into {folder}"
+    )
+    say(
+        f"put the `{KEY_FILE}` of the folder that was backed up into it before it is served",
+        style="yellow",
     )
     say("whoever was erased since then is in it again: erase them again", style="yellow")

@@ -88,4 +88,8 @@ class Commands(click.RichGroup):
 @click.command_panel("Accounts")
 @click.version_option(package_name="tollkeeper", prog_name="toll")
 def main() -> None:
-    """Tollkeeper: a payment risk service with a rule language."""
+    """Tollkeeper: a payment risk service with a rule language.
+
+    Exit codes: 0 done, or the answer is yes; 1 the answer is no, or it was refused; 2 wrong usage;
+    3 no answer, such as a proof that was not found.
+    """

@@ -152,7 +152,9 @@ author_option = click.option(
 account_option = click.option(
     "--account", required=True, envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account."
 )
-limit_option = click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 500))
+limit_option = click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1, 500), help="How many at most."
+)
 
 
 def _read_cursor(
@@ -175,12 +177,17 @@ def kind_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(("rule", "scorecard", "event", "definitions")),
         default="rule",
         show_default=True,
+        help="What NAME names.",
     )(command)
 
 
 def decider_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "--kind", type=click.Choice(("rule", "scorecard")), default="rule", show_default=True
+        "--kind",
+        type=click.Choice(("rule", "scorecard")),
+        default="rule",
+        show_default=True,
+        help="What NAME names.",
     )(command)
 
 

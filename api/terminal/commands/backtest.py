@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @click.command(panel="Rule files")
 @click.argument("candidate")
-@click.option("--since", help="`30d`, `12h`, or a day; `30d` by default, everything for a file.")
+@click.option(
+    "--since",
+    metavar="DAY|SPAN",
+    help="Only payments from this day on, or a span back; `30d` by default, everything for a file.",
+)
 @click.option("--account", envvar="TOLL_ACCOUNT", show_envvar=True, help="Name of the account.")
 @click.option(
     "--history",

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 @click.command(panel="What happened")
 @account_option
 @since_option
-@click.option("--action", type=click.Choice(("allow", "challenge", "deny")))
+@click.option(
+    "--action",
+    type=click.Choice(("allow", "challenge", "deny")),
+    help="Only decisions with this action.",
+)
 @click.option("--rule", help="Only decisions by this rule.")
 @limit_option
 @cursor_option

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 @click.command(panel="Service")
-@click.option("--port", default=8000, envvar="TOLL_PORT", show_default=True, show_envvar=True)
+@click.option(
+    "--port",
+    default=8000,
+    envvar="TOLL_PORT",
+    show_default=True,
+    show_envvar=True,
+    help="Port to listen on.",
+)
 def demo(port: int) -> None:
     """Serve a throwaway account with sample traffic, and show what is decided."""
     from tollkeeper.api.http.settings import StartError

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 @click.command(panel="What happened")
 @account_option
-@click.option("--since", default="56d", show_default=True, help="An instant, or a span back.")
+@click.option(
+    "--since",
+    default="56d",
+    show_default=True,
+    metavar="INSTANT|SPAN",
+    help="Only payments that arrived at this instant or later, or a span back such as `30d`.",
+)
 @json_option
 @data_option
 def drift(account: str, since: str, as_json_: bool, data: JournalSource) -> None:

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     "history", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--account", help="Learn from the labels that this account has stored.")
-@click.option("--since", default="90d", show_default=True, help="`90d`, `12h`, or a day.")
+@click.option(
+    "--since",
+    default="90d",
+    show_default=True,
+    metavar="DAY|SPAN",
+    help="Only payments from this day on, or a span back such as `12h`.",
+)
 @click.option(
     "--mature",
     default="45d",

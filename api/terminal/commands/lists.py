@@ -103,7 +103,9 @@ def list_lists(account: str, as_json_: bool, data: JournalSource) -> None:
 
 @lists.command("show")
 @click.argument("name")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 500))
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(1, 500), help="How many at most."
+)
 @click.option("--after", help="Begin after this value.")
 @click.option(
     "--value", help="Only entries that match this value, including networks and prefixes."

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     "--since",
     default="7d",
     show_default=True,
-    help="How far back a preview's backtest begins: `7d`, `12h`, or a day.",
+    metavar="DAY|SPAN",
+    help="Where a preview's backtest begins: a day, or a span back such as `12h`.",
 )
 @author_option
 @data_option

@@ -31,7 +31,11 @@ def rollout() -> None:
     "--percent", type=int, required=True, help="0 to 100; an increase moves no payments back."
 )
 @click.option(
-    "--by", type=click.Choice(("user", "device", "order")), default="user", show_default=True
+    "--by",
+    type=click.Choice(("user", "device", "order")),
+    default="user",
+    show_default=True,
+    help="The key that selects a payment's version: one user always gets the same.",
 )
 @decider_option
 @account_option

@@ -38,7 +38,13 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1),
     help="Use the score as the label: fraud from here on. For a shop without labels.",
 )
-@click.option("--since", default="90d", show_default=True, help="`90d`, `12h`, or a day.")
+@click.option(
+    "--since",
+    default="90d",
+    show_default=True,
+    metavar="DAY|SPAN",
+    help="Only payments from this day on, or a span back such as `12h`.",
+)
 @click.option(
     "--mature",
     default="45d",

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 @click.command(panel="What happened")
 @account_option
-@click.option("--since", default="180d", show_default=True, help="An instant, or a span back.")
+@click.option(
+    "--since",
+    default="180d",
+    show_default=True,
+    metavar="INSTANT|SPAN",
+    help="Only payments that arrived at this instant or later, or a span back such as `30d`.",
+)
 @click.option("--challenge", type=click.FloatRange(0, 1), help="Challenge from this score.")
 @click.option("--deny", type=click.FloatRange(0, 1), help="Deny from this score.")
 @click.option("--chargeback", type=click.FloatRange(0, 10**7), help="The fee of a chargeback.")

@@ -167,7 +167,13 @@ def rotate_secret(url: str, account: str, overlap_seconds: int, data: JournalSou
 @webhooks.command("deliveries")
 @click.argument("url")
 @account_option
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="How many at most.",
+)
 @json_option
 @data_option
 def list_deliveries(

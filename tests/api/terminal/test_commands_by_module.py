@@ -31,3 +31,12 @@ def test_each_command_tells_what_it_does_under_a_heading(name: str) -> None:
 @pytest.mark.parametrize("name", ["nothing", "__init__", "os", "../demo"])
 def test_what_is_no_module_is_no_command(name: str) -> None:
     assert main.get_command(CONTEXT, name) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_option_tells_what_it_does(name: str) -> None:
+    command = main.get_command(CONTEXT, name)
+    several = command.commands.values() if isinstance(command, click.Group) else [command]
+    for each in several:
+        for option in each.params:
+            assert isinstance(option, click.Argument) or option.help, f"{each.name} {option.name}"

@@ -134,7 +134,7 @@ def test_a_folder_is_moved_into_a_database_where_every_decision_is_explained_ali
     assert moved.returncode == 0, moved.stderr
     assert "5 payments explained alike" in " ".join(moved.stderr.split())
     again = toll(node, "import", "--from", str(old))
-    assert "holds another journal already" in " ".join(again.stderr.split())
+    assert "holds a journal already" in " ".join(again.stderr.split())
     with serving(node) as service, client_of(service.url, key) as client:
         assert client.get("/v1/payments/p3").json() == before
         assert "taken" in client.post("/v1/payments", json=payment(id="p3")).text

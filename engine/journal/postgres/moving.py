@@ -93,7 +93,10 @@ def open_target(url: str, identity: str) -> Iterator[MovingTarget]:
                 )
             ((moving,),) = connection.execute("SELECT moving FROM identity").fetchall()
             if moving != identity and (moving or ownership.last_place):
-                raise JournalError(f"`{shown_address(url)}` holds another journal already")
+                raise JournalError(
+                    f"`{shown_address(url)}` holds a journal already: a folder is"
+                    " moved once, into a database without one"
+                )
             connection.execute("UPDATE identity SET moving = ?", (identity,))
             yield MovingTarget(connection, ownership)
         finally:

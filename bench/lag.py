@@ -19,12 +19,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from operator import mul
 from pathlib import Path
-from random import Random
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
@@ -34,6 +32,7 @@ import httpx
 from tollkeeper.bench.background import repeating
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.large_index import append
+from tollkeeper.bench.latencies import Latencies, compare
 from tollkeeper.bench.load import LoadResult, load, pause_for
 from tollkeeper.bench.servers import (
     Server,
@@ -49,8 +48,6 @@ from tollkeeper.engine.instants import now
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.search import index_file
 
-SEED = 1
-DRAWS = 1000
 EACH_S = 0.05
 """The interval at which the index's lag is queried."""
 CONNECTIONS = 32
@@ -112,13 +109,13 @@ def main() -> None:
             control.row("stopped again"),
         ],
     )
-    ratio, lowest, highest = compare(following, stopped, control)
+    ratio, lowest, highest = compare(following.taken, stopped.taken, control.taken)
     show(
         "p99 of payments, × that with the index stopped",
         ["", "measured", "95 of 100 draws from", "to"],
         [
             ["catching up, × stopped", ratio, lowest, highest],
-            ["stopped again, × stopped", *compare(control, stopped)],
+            ["stopped again, × stopped", *compare(control.taken, stopped.taken)],
         ],
     )
     show(
@@ -160,48 +157,8 @@ class Turns:
     def row(self, name: str) -> list[Cell]:
         rate = median(each.rate for each in self.taken)
         times = [1] * len(self.taken)
-        p50, p99 = (Latencies(self).percentile(part, times) for part in (0.5, 0.99))
+        p50, p99 = (Latencies(self.taken).percentile(part, times) for part in (0.5, 0.99))
         return [name, rate, p50, p99, 1000 * median(self._cpu), median(self._written) / 1e6]
-
-
-def compare(turns: Turns, *others: Turns) -> tuple[float, float, float]:
-    """Return by how much the p99 of some turns is that of others, and the interval that holds 95 of
-    100 such ratios of as many turns drawn from them.
-    """
-    own, beside = Latencies(turns), Latencies(*others)
-    count = len(turns.taken)
-    random = Random(SEED)
-
-    def ratio(drawn: Sequence[int]) -> float:
-        times = [drawn.count(turn) for turn in range(count)]
-        return own.percentile(0.99, times) / beside.percentile(0.99, times)
-
-    drawn = quantiles([ratio(random.choices(range(count), k=count)) for _ in range(DRAWS)], n=40)
-    return ratio(range(count)), drawn[0], drawn[-1]
-
-
-class Latencies:
-    """The latencies (µs) of some arms' turns."""
-
-    def __init__(self, *arms: Turns) -> None:
-        self._payments = [0] * len(arms[0].taken)
-        counted = []
-        for turns in arms:
-            for turn, taken in enumerate(turns.taken):
-                self._payments[turn] += sum(taken.latencies.values())
-                counted += [(latency, turn, often) for latency, often in taken.latencies.items()]
-        self._slowest_first = sorted(counted, reverse=True)
-
-    def percentile(self, part: float, times: Sequence[int]) -> float:
-        """Return the ms that this part of the payments don't exceed, where each turn counts so many
-        times.
-        """
-        slower = (1 - part) * sum(map(mul, self._payments, times))
-        for latency, turn, often in self._slowest_first:
-            slower -= times[turn] * often
-            if slower < 0:
-                return latency / 1000
-        raise ValueError("no payment was answered")
 
 
 def pay(server: Server, rate: int, seconds: float) -> LoadResult:

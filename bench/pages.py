@@ -6,19 +6,32 @@ A service with payments of 30 days in its journal and index, and a rule of three
 read `ROUNDS` times: its size, the CPU of the service with the index process, that of the deciding event
 loop alone, and the milliseconds within which 19 of 20 were loaded. Then payments come at some rates, up
 to `--rate` a second, and what each process uses of the processors is measured. At half the rate and at
-the whole, each page is read again while they come; and payments come alone, and while a person opens a
-page every second and another follows the live feed, in turns. `--folder` keeps the data for another run.
+the whole, each page is read again while they come. Then payments come in turns that change places: alone,
+beside processes that have nothing to do with the service and use as much of the processors as a page did
+on average when nothing else ran, and while a person opens a page every second and another follows the live
+feed. A p99 is of the payments of all turns together; its ratio is given with the interval that holds 95 of
+100 draws of as many turns. `--folder` keeps the data for another run.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle, pairwise
@@ -33,6 +46,7 @@ import httpx
 
 from tollkeeper.bench import large_index
 from tollkeeper.bench.background import repeating
+from tollkeeper.bench.latencies import Latencies, compare
 from tollkeeper.bench.load import LoadResult, load
 from tollkeeper.bench.servers import (
     ACCOUNT,
@@ -85,7 +99,26 @@ LOOKED_AT = 0.5, 1
 EACH_S = 1
 """The interval at which a person opens a page."""
 SIGN_IN_S = 60
-TURNS = 4
+TURNS = 12
+LOWEST = 19
+INDEX_NICENESS = 15
+PIECES = 10
+"""In so many pieces the event loop serves a page."""
+FOREIGN = """
+import os, sys, time
+niceness, pieces = int(sys.argv[1]), int(sys.argv[2])
+work_s, each_s = float(sys.argv[3]), float(sys.argv[4])
+os.nice(niceness)
+due = time.monotonic()
+while True:
+    for _ in range(pieces):
+        begun = time.thread_time()
+        while time.thread_time() < begun + work_s / pieces:
+            pass
+        time.sleep(0)
+    due += each_s
+    time.sleep(max(0, due - time.monotonic()))
+"""
 KEY = "key"
 """The file with the key, in a folder that is kept."""
 
@@ -152,13 +185,14 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
         )
         for came, within in busy
     ]
+    looking, cost = cycle(pages(newest)), page_cost(quiet)
     for share in LOOKED_AT:
-        alone, watched, feeds = in_turns(server, newest, pauses[share], seconds)
-        show_turns(rate * share, alone, watched)
-        show_feeds(rate * share, feeds, folder)
-        ratios = [more.p99 / one.p99 for more, one in zip(watched, alone, strict=True)]
+        turns = in_turns(server, looking, cost, pauses[share], seconds)
+        show_turns(rate * share, turns)
+        show_feeds(rate * share, turns.feeds, folder)
         asked = f"p99 of {rate * share:,.0f} payments a second while they look ÷ alone"
-        targets.append(Target(asked, median(ratios), AIM_RATIO))
+        ratio, _, _ = compare(turns.watched, turns.alone)
+        targets.append(Target(asked, ratio, AIM_RATIO))
     show_targets(targets)
 
 
@@ -173,18 +207,52 @@ def busy_pages(
     return median(each.rate for each in paid), within
 
 
-def show_turns(rate: float, alone: list[LoadResult], watched: list[LoadResult]) -> None:
+@dataclass(frozen=True)
+class Turns:
+    """Payments alone, beside foreign work and while people look, turn by turn, and what the live feed
+    showed in each of the last.
+    """
+
+    alone: list[LoadResult] = field(default_factory=list)
+    foreign: list[LoadResult] = field(default_factory=list)
+    watched: list[LoadResult] = field(default_factory=list)
+    feeds: list[Feed] = field(default_factory=list)
+
+
+def page_cost(quiet: Sequence[Sequence[Cell]]) -> tuple[float, float]:
+    """Return the seconds of the event loop, and of the other threads and processes, that a page took
+    on average.
+    """
+    everything, loop = (sum(float(str(row[of])) for row in quiet) / len(quiet) for of in (2, 3))
+    return loop / 1000, max(0, everything - loop) / 1000
+
+
+def show_turns(rate: float, turns: Turns) -> None:
+    named = {
+        "alone": turns.alone,
+        "beside foreign work": turns.foreign,
+        "while they look": turns.watched,
+    }
     show(
         f"{rate:,.0f} payments a second asked for, a person opens a page every {EACH_S} s, another follows"
-        f" the feed; medians of {TURNS} turns",
+        f" the feed; {TURNS} turns of each",
         ["payments", "a second", "p50 ms", "p99 ms"],
         [
-            ["alone", *medians(alone)],
-            ["while they look", *medians(watched)],
             [
-                "×",
-                *(more / one for more, one in zip(medians(watched), medians(alone), strict=True)),
-            ],
+                name,
+                median(each.rate for each in taken),
+                *(Latencies(taken).percentile(part, [1] * TURNS) for part in (0.5, 0.99)),
+            ]
+            for name, taken in named.items()
+        ],
+    )
+    show(
+        f"Their p99 at {rate:,.0f} payments a second",
+        ["", "measured", "95 of 100 draws from", "to"],
+        [
+            ["while they look, × alone", *compare(turns.watched, turns.alone)],
+            ["beside foreign work, × alone", *compare(turns.foreign, turns.alone)],
+            ["while they look, × beside foreign work", *compare(turns.watched, turns.foreign)],
         ],
     )
 
@@ -408,40 +476,60 @@ def _place(journal: Any, payment: str) -> int:
 
 
 def in_turns(
-    server: Server, newest: str, pause: int, seconds: float
-) -> tuple[list[LoadResult], list[LoadResult], list[Feed]]:
-    """Return what payments alone and payments beside people took, in turns that change places, and
-    what the live feed showed in each.
+    server: Server, looking: Iterator[str], cost: tuple[float, float], pause: int, seconds: float
+) -> Turns:
+    """Return what payments took alone, beside foreign work of `cost`, and beside people who open the
+    pages of `looking`, in turns that change places.
     """
-    alone, watched, feeds = list[LoadResult](), list[LoadResult](), list[Feed]()
+    turns = Turns()
     pay = partial(load, server, seconds, connections=CONNECTIONS, pause_ms=pause)
 
+    def alone() -> None:
+        turns.alone.append(pay())
+
+    def beside_foreign_work() -> None:
+        with foreign_work(*cost):
+            turns.foreign.append(pay())
+
     def beside_people() -> None:
-        with people(server, newest) as feed:
-            watched.append(pay())
-        feeds.append(feed)
+        with people(server, looking) as feed:
+            turns.watched.append(pay())
+        turns.feeds.append(feed)
 
+    steps = [alone, beside_foreign_work, beside_people]
     for turn in range(TURNS):
-        steps: list[Callable[[], object]] = [lambda: alone.append(pay()), beside_people]
-        for step in steps[:: -1 if turn % 2 else 1]:
+        first = turn % len(steps)
+        for step in steps[first:] + steps[:first]:
             step()
-    return alone, watched, feeds
-
-
-def medians(taken: Sequence[LoadResult]) -> list[float]:
-    return [median(getattr(each, of) for each in taken) for of in ("rate", "p50", "p99")]
+    return turns
 
 
 @contextmanager
-def people(server: Server, newest: str) -> Iterator[Feed]:
+def foreign_work(of_loop: float, of_others: float) -> Iterator[None]:
+    """Run a process that uses `of_loop` seconds of a processor each `EACH_S`, in pieces, and one that
+    uses `of_others` at the priority of the index's, while the context lasts.
+    """
+    works = ((0, PIECES, of_loop), (INDEX_NICENESS, 1, of_others))
+    with ExitStack() as running:
+        for work in works:
+            command = [sys.executable, "-c", FOREIGN, *map(str, work), str(EACH_S)]
+            process = running.enter_context(subprocess.Popen(command))
+            running.callback(process.kill)
+        yield
+
+
+@contextmanager
+def people(server: Server, looking: Iterator[str]) -> Iterator[Feed]:
     """Run a person who opens pages, and one who follows the live feed, while the context lasts: both
-    signed in before. Yields what the feed showed.
+    signed in before, and at the lowest priority, as browsers are on other machines. Yields what the
+    feed showed.
     """
     feed, done, are_in = Feed(), threading.Event(), threading.Barrier(3, timeout=SIGN_IN_S)
     connection: socket.socket
 
     def follow() -> None:
         nonlocal connection
+        os.nice(LOWEST)
         with signed_in(server) as browser, browser.stream("GET", "/payments/live") as stream:
             connection = stream.extensions["network_stream"].get_extra_info("socket")
             are_in.wait()
@@ -450,10 +538,11 @@ def people(server: Server, newest: str) -> Iterator[Feed]:
                     feed.take(line)
 
     def look() -> None:
+        os.nice(LOWEST)
         with signed_in(server) as browser:
             are_in.wait()
             begun = perf_counter()
-            for number, page in enumerate(cycle(pages(newest)), start=1):
+            for number, page in enumerate(looking, start=1):
                 read(browser, page)
                 if done.wait(max(0, begun + number * EACH_S - perf_counter())):
                     return

@@ -16,11 +16,10 @@ from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.offline.fit.labelled import read_labelled
 from tollkeeper.engine.offline.fit.replay import score_history
 from tollkeeper.engine.offline.fit.weighed import weights
-from tollkeeper.engine.offline.testing.blocks import run_test
 from tollkeeper.engine.offline.testing.coverage import coverage, marks
-from tollkeeper.engine.offline.testing.files import library_of, load_file
 from tollkeeper.engine.programs.load import SHIPPED, shipped_program, shipped_scorecard
 from tollkeeper.engine.registry.changes import Thresholds
+from tollkeeper.tests.rules.running import run_file
 
 START = datetime(2025, 6, 2, tzinfo=UTC)
 PLAN = replace(ONE_DAY.scaled(0.1), bots=ONE_DAY.bots)
@@ -74,10 +73,8 @@ def test_the_docs_give_the_reason_of_every_weight(signal, weight):
 
 def test_every_signal_is_met_and_refused_by_a_test_of_the_file():
     path = SHIPPED / "bot_behaviour.rule"
-    file = load_file(path, library_of([SHIPPED]))
-    seen = set()
-    for test in file.program.tests:
-        seen.update(marks(run_test(file, test).ran))
+    file, runs = run_file(path)
+    seen = {mark for each in runs for mark in marks(each.ran)}
     missed = coverage(path.name, file, seen).missed
     assert [goal.name for goal in missed if goal.mark.seen != "mattered"] == []
 

@@ -7,22 +7,17 @@ from pathlib import Path
 import pytest
 
 from tollkeeper.engine.offline.rule_files import check_files, rule_files
-from tollkeeper.engine.offline.testing.blocks import run_test
-from tollkeeper.engine.offline.testing.files import library_of, load_file
 from tollkeeper.engine.programs.load import SHIPPED
-from tollkeeper.grammar.program import Definitions
+from tollkeeper.tests.rules.running import run_file
 
 FILES = rule_files([SHIPPED])
 EXAMPLES = rule_files([SHIPPED / "examples"])
-LIBRARY = library_of([SHIPPED])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_shipped_file_decides_as_its_tests_say(path: Path) -> None:
-    file = load_file(path, LIBRARY)
-    if not isinstance(file.program, Definitions):
-        for test in file.program.tests:
-            assert run_test(file, test).failures == ()
+    _, runs = run_file(path)
+    assert [each.failures for each in runs if each.failures] == []
 
 
 @pytest.mark.parametrize(

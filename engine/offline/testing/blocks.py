@@ -71,7 +71,10 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
         written = replace(written, histories=(*written.histories, *extra))
         as_written = _load(written)
     program = given_lets(written, test.given)
-    loaded = as_written if program.lets == written.lets else _with_lets_of(program, as_written)
+    digests = Digests(program.lets)
+    loaded = as_written
+    if program.lets != written.lets:
+        loaded = _with_lets_of(program, digests, as_written)
     # History is grouped by the lets' own values; only the payment uses the given ones.
     plan = as_written.reading.plan
     values: tuple[p.Value | None, ...] = ()
@@ -80,7 +83,7 @@ def _run(file: RuleFile, written: Tested, test: p.Test) -> UnmetExpectation:
         values = read_history(plan, files.history, file.events, facts, reads, environment)
     score = given_score(test.given)
     decision = decide(_only_program(loaded), facts, values, environment, Thresholds(), score=score)
-    ran = Ran(file, program, Inputs(facts, values, environment, decision.score))
+    ran = Ran(file, program, Inputs(facts, values, environment, decision.score, digests))
     if isinstance(program, p.Scorecard):
         agree(explained_scorecard(ran).score, decision.score)
     else:
@@ -103,13 +106,13 @@ def _load(program: Tested) -> LoadedRule | LoadedScorecard:
 
 
 def _with_lets_of(
-    program: Tested, as_written: LoadedRule | LoadedScorecard
+    program: Tested, digests: Digests, as_written: LoadedRule | LoadedScorecard
 ) -> LoadedRule | LoadedScorecard:
     """The program with lets that a test gives. It reads the history that the written one reads, whose
     plan takes longer to make than the rest.
     """
     vocabulary = full_vocabulary()
-    keys = compile_reads(program, Digests(program.lets), vocabulary)
+    keys = compile_reads(program, digests, vocabulary)
     reading = replace(as_written.reading, keys=keys)
     if isinstance(as_written, LoadedScorecard):
         assert isinstance(program, p.Scorecard)

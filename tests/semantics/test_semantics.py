@@ -82,6 +82,9 @@ def _value(text: str) -> tuple[Any, int]:
     return json.JSONDecoder().raw_decode(text)
 
 
+PAYMENT = inspect.type_info(Payment)
+
+
 def built(described: inspect.Type, value: Any) -> Any:
     """A value of a payment's type, with None for everything that is not given."""
     match described:
@@ -110,7 +113,7 @@ def built(described: inspect.Type, value: Any) -> Any:
 
 def facts(fields: dict[str, Any]) -> Facts:
     fields = {"timestamp": "2026-01-01T00:00:00Z", **fields}
-    payment = built(inspect.type_info(Payment), fields)
+    payment = built(PAYMENT, fields)
     return recall(StoredFacts(payment), 0)
 
 

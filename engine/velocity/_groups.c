@@ -119,11 +119,10 @@ static int rehash(Groups *self, uint32_t size) {
 }
 
 /* The entry of a group; NULL when there is none, or with an error set. */
-static Entry *find(Groups *self, PyObject *group, Py_hash_t *hash) {
+static Entry *find(Groups *self, PyObject *group, uint32_t *hash) {
     if (group == self->last) return self->entries + self->last_index;
-    *hash = PyObject_Hash(group);
-    if (*hash == -1) return NULL;
-    uint32_t wanted = short_hash(*hash), slot = wanted & self->mask, index;
+    if (short_hash(group, hash) < 0) return NULL;
+    uint32_t wanted = *hash, slot = wanted & self->mask, index;
     while ((index = self->slots[slot])) {
         Entry *entry = self->entries + index - 1;
         if (entry->hash == wanted) {
@@ -140,7 +139,7 @@ static Entry *find(Groups *self, PyObject *group, Py_hash_t *hash) {
     return NULL;
 }
 
-static Entry *new_entry(Groups *self, PyObject *group, Py_hash_t hash) {
+static Entry *new_entry(Groups *self, PyObject *group, uint32_t hash) {
     if ((uint64_t)(self->keys + 1) * 3 > (uint64_t)(self->mask + 1) * 2) {
         if (rehash(self, (self->mask + 1) * 2) < 0) return NULL;
     }
@@ -166,7 +165,7 @@ static Entry *new_entry(Groups *self, PyObject *group, Py_hash_t hash) {
     }
     Entry *entry = self->entries + index;
     entry->key = Py_NewRef(group);
-    entry->hash = short_hash(hash);
+    entry->hash = hash;
     entry->next = NONE;
     entry->kind = EMPTY;
     self->keys++;
@@ -480,7 +479,7 @@ static int put_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) 
 }
 
 static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value) {
-    Py_hash_t hash;
+    uint32_t hash;
     Entry *entry = find(self, group, &hash);
     if (entry == NULL) {
         if (PyErr_Occurred() || (entry = new_entry(self, group, hash)) == NULL) return -1;
@@ -569,7 +568,7 @@ static int change_coverages(Distinct *distinct, Entry *entry, int64_t time, int 
 /* Replaces the value by the equal object that `seen` holds, so that equal values share one. */
 static int distinct_put(LongRun *many, int64_t time, PyObject **value) {
     Groups *seen = many->distinct->seen;
-    Py_hash_t hash;
+    uint32_t hash;
     Entry *entry = find(seen, *value, &hash);
     if (entry == NULL && (PyErr_Occurred() || (entry = new_entry(seen, *value, hash)) == NULL))
         return -1;
@@ -581,7 +580,7 @@ static int distinct_put(LongRun *many, int64_t time, PyObject **value) {
 }
 
 static int forget_seen(Groups *seen, int64_t time, PyObject *value, Entry **left) {
-    Py_hash_t hash;
+    uint32_t hash;
     Entry *entry = find(seen, value, &hash);
     if (entry == NULL) return PyErr_Occurred() ? -1 : 0;
     if (take_entry(seen, entry, time, NULL) < 0) return -1;
@@ -707,7 +706,7 @@ static PyObject *put(Groups *self, PyObject *const *args, Py_ssize_t count) {
 
 static PyObject *take(Groups *self, PyObject *const *args, Py_ssize_t count) {
     int64_t time;
-    Py_hash_t hash;
+    uint32_t hash;
     if (count != 3) return PyErr_Format(PyExc_TypeError, "take takes 3 arguments");
     if (parsed_time(args[0], &time) < 0) return NULL;
     Entry *entry = find(self, args[1], &hash);
@@ -819,7 +818,7 @@ static PyObject *reader_call(PyObject *callable, PyObject *const *args, size_t f
     Reader *self = (Reader *)callable;
     Groups *groups = self->groups;
     int64_t at;
-    Py_hash_t hash;
+    uint32_t hash;
     if (PyVectorcall_NARGS(flags) != 2) return PyErr_Format(PyExc_TypeError, "a reader takes 2 arguments");
     if (parsed_time(args[1], &at) < 0) return NULL;
     Entry *entry = find(groups, args[0], &hash);
@@ -1149,6 +1148,9 @@ PyMODINIT_FUNC PyInit__groups(void) {
     };
     for (size_t at = 0; at < sizeof texts / sizeof *texts; at++)
         if ((*texts[at].name = PyUnicode_InternFromString(texts[at].text)) == NULL) return NULL;
+    /* Python's hashes of texts have a secret already. */
+    Py_hash_t of_texts[] = {PyObject_Hash(name_put), PyObject_Hash(name_remove)};
+    for (int at = 0; at < 2; at++) multipliers[at] = (uint64_t)of_texts[at] | 1;
     if (PyType_Ready(&ClockType) < 0 || PyType_Ready(&GroupsType) < 0 || PyType_Ready(&ReaderType) < 0)
         return NULL;
     PyObject *runs = PyImport_ImportModule("tollkeeper.engine.velocity.run");

@@ -24,9 +24,27 @@ static inline PyObject **values_of(Run *run) { return (PyObject **)(run->times +
 
 static inline uint32_t *hashes_of(Run *run) { return (uint32_t *)(values_of(run) + run->room); }
 
-static inline uint32_t short_hash(Py_hash_t hash) {
-    uint64_t mixed = (uint64_t)hash * 0x9e3779b97f4a7c15ULL;
-    return (uint32_t)(mixed >> 32);
+/* Odd, and secret: known ones would let whoever pays choose numbers that all have one hash. */
+static uint64_t multipliers[2];
+
+static inline uint64_t mixed(uint64_t hash) {
+    hash *= multipliers[0];
+    return (hash ^ hash >> 32) * multipliers[1];
+}
+
+/* The hash of a group or value; -1 with an error set. Parts of a tuple are mixed one by one, as Python
+   joins theirs in a way that is known. */
+static inline int short_hash(PyObject *object, uint32_t *hash) {
+    uint64_t found = 0;
+    int several = PyTuple_CheckExact(object);
+    Py_ssize_t count = several ? PyTuple_GET_SIZE(object) : 1;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Py_hash_t part = PyObject_Hash(several ? PyTuple_GET_ITEM(object, at) : object);
+        if (part == -1) return -1;
+        found = mixed((found ^ found >> 32) + (uint64_t)part);
+    }
+    *hash = (uint32_t)(found >> 32);
+    return 0;
 }
 
 static Run *run_with_room(uint32_t room, int valued) {
@@ -80,9 +98,7 @@ static PyObject *shared_value(Run *run, PyObject *value, uint32_t hash) {
 static Run *run_insert(Run *run, int valued, int64_t time, PyObject *value) {
     uint32_t length = run->length, hash = 0;
     if (valued == HASHED) {
-        Py_hash_t whole = PyObject_Hash(value);
-        if (whole == -1) return NULL;
-        hash = short_hash(whole);
+        if (short_hash(value, &hash) < 0) return NULL;
         value = shared_value(run, value, hash);
         if (value == NULL) return NULL;
     }

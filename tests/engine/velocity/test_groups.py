@@ -183,3 +183,32 @@ def test_a_group_of_just_so_many_values_is_counted(memory: str, count: int) -> N
     recount = recounting("distinct", String())
     read = held.reader(window("cards", "distinct", HOUR), "distinct", HOUR, recount, -1)
     assert read("busy", START) == count
+
+
+class Chosen:
+    """A key whose hash somebody has chosen, as of numbers anybody can."""
+
+    compared = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        Chosen.compared += 1
+        return self is other
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_keys_that_one_multiplier_gives_one_hash_are_hardly_ever_compared(memory: str) -> None:
+    """Whoever knows how keys are mixed makes each new one be compared with all that are there."""
+    _, held = made(MEMORIES[memory], None, ("count",))
+    back = pow(0x9E3779B97F4A7C15, -1, 2**64)
+    hashes = [((7 << 32) + low) * back % 2**64 for low in range(1000)]
+    Chosen.compared = 0
+    for number in hashes:
+        held.put(START, Chosen(number - (number >> 63 << 64)), True)
+    assert held.keys == 1000
+    assert Chosen.compared < 1000

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from shutil import disk_usage
@@ -61,9 +62,16 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In the order of their folders, but those of running services come first: they wait for much,
-    and other workers reckon meanwhile.
+    and other workers reckon meanwhile. Of these, files of few tests have the longest ones: none is
+    left for the end, when others have nothing to do beside it.
     """
-    items.sort(key=lambda item: (not item.nodeid.startswith("tests/service/"), item.path.parts))
+    tests = Counter(item.path for item in items)
+
+    def place(item: pytest.Item) -> tuple[bool, int, tuple[str, ...]]:
+        serves = item.nodeid.startswith("tests/service/")
+        return not serves, serves and tests[item.path], item.path.parts
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -258,9 +258,7 @@ class _Window:
 
 def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, StoredProgram]:
     if number == 0 and account.shipped is None:
-        shipped = shipped_program()
-        known = StoredProgram(shipped, shipped_scorecard().reading, Digests(shipped.lets))
-        return shipped, {None: shipped_text()}, known
+        return shipped_program(), {None: shipped_text()}, _shipped()
     version = (
         account.shipped
         if number == 0
@@ -277,6 +275,12 @@ def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, Stored
     known = _decode_known(version.program)
     assert isinstance(known.program, Rule)
     return known.program, _sources(version), known
+
+
+@cache
+def _shipped() -> StoredProgram:
+    shipped = shipped_program()
+    return StoredProgram(shipped, shipped_scorecard().reading, Digests(shipped.lets))
 
 
 @lru_cache(_PROGRAMS)

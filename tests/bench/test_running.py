@@ -23,6 +23,7 @@ PARTS = {
     "payments",
     "history",
     "large_index",
+    "latencies",
 }
 """What benchmarks share."""
 COUNTS = {"curves", "rule_tokens"}

@@ -37,7 +37,7 @@ from tollkeeper.engine.journal.postgres.shards import address_of_shard, open_sha
 from tollkeeper.engine.journal.postgres.store import insert_rows
 
 BATCH = 1000
-ELEMENTS = 25
+ELEMENTS = 40
 """More than the windows' elements of a payment."""
 
 

@@ -292,7 +292,8 @@ def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: 
     page.keyboard.press("f")
     page.wait_for_selector(".notice.good")
     assert page.input_value("select[name=put]") == "device:blocked"
-    page.click("form[action$='/list'] button")
+    with page.expect_navigation():
+        page.click("form[action$='/list'] button")
     page.wait_for_selector(".notice.good")
     cheap = payment(id="bot-again", amount=5, device=BOT, analyze=ASKED)
     decided = desk.client.post("/payments", json=cheap).json()["payment"]["analyses"]
@@ -409,6 +410,7 @@ def test_an_attack_is_walked_through_from_the_alarm_to_the_report(desk: Desk) ->
     page.wait_for_url("**/console/alerts/*")
     page.fill("input[name=note]", "contained")
     page.click("button[name=state][value=closed]")
+    page.wait_for_url("**/console/alerts/*?marked=1")
     page.wait_for_selector(".state.closed")
     for key in ("g", "t"):
         page.keyboard.press(key)

@@ -52,14 +52,19 @@ document.addEventListener("keydown", (event) => {
 });
 
 // A form that is refused stays as it was filled in, below the reason, with the field that it names.
+// Whoever goes to another page before the answer has come is not taken back.
+let leaves = false;
+addEventListener("beforeunload", () => { leaves = true; });
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("[data-kept]")) return;
   event.preventDefault();
   if (form.ariaBusy) return;
   form.ariaBusy = "true";
+  leaves = false;
   const body = new URLSearchParams(new FormData(form, event.submitter));
   const answer = await fetch(form.action, { method: "POST", body }).catch(() => null);
+  if (leaves) return;
   if (answer?.redirected) return location.assign(answer.url);
   form.ariaBusy = null;
   refuse(form, new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html"));

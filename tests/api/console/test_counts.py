@@ -220,7 +220,7 @@ async def test_the_report_counts_what_was_published_and_approved(own_shop: Shop)
     link = re.search(r'Versions made live: <a href="([^"]+)">1</a>', page)
     assert link is not None
     log = (await own_shop.browser.get(unescape(link[1]))).text
-    assert log.count(">made live<") == 1
+    assert log.count(">made live</a>") == 1
     assert "Proposals approved" not in page
 
 

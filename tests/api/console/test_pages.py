@@ -760,7 +760,7 @@ async def test_a_rules_conditions_are_told_with_their_titles(shop: Shop) -> None
 async def test_a_report_says_of_whom_and_of_when_it_is(shop: Shop) -> None:
     page = (await shop.browser.get("/console/report")).text
     assert re.search(r">shop, all merchants, as of \d\d \w{3} \d{4} \d\d:\d\d<", page)
-    assert "Times are those of UTC." in page
+    assert "Times are in UTC." in page
 
 
 async def test_a_log_that_can_not_be_narrowed_so_says_why_and_not_that_it_is_empty(

@@ -285,7 +285,8 @@ def test_an_analyst_goes_from_the_alarm_to_a_blocked_device_in_six_clicks(desk: 
     assert "denied" in page.inner_text(".notice.alarm")
     page.click(".notice.alarm a")
     page.wait_for_url("**/console/payments?*")
-    assert "25" in page.inner_text("#count")
+    # Another test may have added some of the same device.
+    assert int(page.inner_text("#count").split()[0]) >= 25
     page.click("table.payments tbody tr:first-child a")
     page.wait_for_url("**/console/payments/*")
     assert "DENY" in page.inner_text("h1").upper()
@@ -466,10 +467,15 @@ def test_new_payments_come_in_while_one_looks(desk: Desk) -> None:
 
 
 def send_alike(desk: Desk, id_: str, merchant: str, device: str) -> None:
-    """A dear payment of a device that has no address."""
-    fingerprint = {"fingerprint": {"id": device, "provider": "basic"}}
+    """A dear payment of a device that has no address, by another card than the attack's."""
+    card = {"network": "visa", "presence": "card_not_present", "bin": "55000000"}
     body = payment(
-        id=id_, merchant={"id": merchant}, device=fingerprint, amount=5000, analyze=ASKED
+        id=id_,
+        merchant={"id": merchant},
+        method={"type": "credit_card", "card": {**card, "last_four": "7777"}},
+        device={"fingerprint": {"id": device, "provider": "basic"}},
+        amount=5000,
+        analyze=ASKED,
     )
     answer = desk.client.post("/payments", json=body)
     assert answer.status_code == 201, answer.text

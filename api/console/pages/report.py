@@ -30,7 +30,6 @@ from tollkeeper.api.console.parts import (
     percent,
     read_instant,
     row,
-    table,
     written,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -300,7 +299,7 @@ def _what_denials_do(
             numeric=(1, 2, 3),
         ),
         element("h3", words("report.prevented")),
-        table(
+        card_table(
             [words("by.currency"), words("report.least"), words("report.most")],
             kept,
             words("report.prevented"),

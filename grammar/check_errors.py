@@ -14,7 +14,7 @@ from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.types import Duration
-from tollkeeper.grammar.words import did_you_mean, kind_of, likely_word, listed
+from tollkeeper.grammar.words import did_you_mean, kind_of, likely_word, listed, shorten
 
 _LENGTH_OF_TIME = kind_of(Duration())
 _LONGEST_QUOTE = 60
@@ -84,8 +84,7 @@ def _misspelling(
 
 
 def _quote(text: str) -> str:
-    line = " ".join(text.split())
-    return f"`{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1] + '…'}`"
+    return f"`{shorten(' '.join(text.split()), _LONGEST_QUOTE)}`"
 
 
 def _count_of(count: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.words import shorten
 
 _LONGEST_QUOTE = 40
 _NAME_FORM = "a name is made of letters a to z, digits and `_`"
@@ -20,7 +21,7 @@ def _error(code: str, span: Span, message: str, help_: str, *fixes: Fix) -> Diag
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    return shorten(text, _LONGEST_QUOTE)
 
 
 # Expressions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tollkeeper.grammar import habit_errors as say
 from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.habits_of_items import habit_of_item
+from tollkeeper.grammar.habits_of_items import NEAR, habit_of_item, word_before
 from tollkeeper.grammar.habits_of_numbers import habit_of_number
 from tollkeeper.grammar.syntax import Span
 
@@ -79,9 +79,6 @@ _SEPARATED = re.compile(r"((?:[^\",;]|\"[^\"]*\")+)[,;]?")
 _PATTERN_TEXT = re.compile(r"r?\"([^\"\n]*)\"|'([^'\n]*)'")
 _BLOCK_COMMENT = re.compile(r"/\*([^\n]*?)\*/(?=[ \t\r]*(?:\n|\Z))")
 _ATTRIBUTE = re.compile(r"(:{1,2})([A-Za-z_]\w*):{1,2}")
-_NEAR: Final = 40
-"""How many characters back a word is looked for."""
-_LAST_WORD = re.compile(r"\b([a-z]+)\s*\Z")
 _DISTINCT = re.compile(r"count\s*\(\s*(distinct)\s+\Z", re.IGNORECASE)
 _TO = re.compile(r"to\b|\.\.+|…|,|&&?", re.IGNORECASE)
 
@@ -249,11 +246,7 @@ def _range(place: Place) -> Diagnostic | None:
     ):
         return say.range_without_and(Span(*found.span()), found[0])
     bracket = place.bracket
-    if (
-        place.found != ","
-        or bracket is None
-        or _word_before(place, bracket.span.start) != "between"
-    ):
+    if place.found != "," or bracket is None or word_before(place, bracket.span.start) != "between":
         return None
     ends = _ENDS.match(place.text, bracket.span.start)
     if ends is None:
@@ -282,11 +275,11 @@ def _list(place: Place) -> Diagnostic | None:
         return None
     if bracket is None:
         whole = _BARE_LIST.match(place.text, word.span.start)
-        if whole and _word_before(place, word.span.start) == "in":
+        if whole and word_before(place, word.span.start) == "in":
             return say.other_brackets(Span(*whole.span()), whole[0])
         return None
     inside = _LITERALS.match(place.text, bracket.span.start) if bracket.text == "(" else None
-    if inside is None or _word_before(place, bracket.span.start) != "in":
+    if inside is None or word_before(place, bracket.span.start) != "in":
         return None
     return say.other_brackets(Span(*inside.span()), inside[1])
 
@@ -305,12 +298,6 @@ def _pattern(place: Place) -> Diagnostic | None:
     return None
 
 
-def _word_before(place: Place, end: int) -> str | None:
-    """The word that ends, with some blanks after it, where a span begins."""
-    found = _LAST_WORD.search(place.text[max(0, end - _NEAR) : end])
-    return found[1] if found else None
-
-
 def _count(place: Place) -> Diagnostic | None:
     """`count(distinct …)` and `count(*)`."""
     if place.bracket is None:
@@ -318,7 +305,7 @@ def _count(place: Place) -> Diagnostic | None:
     start = place.bracket.span.start
     if place.found == "*" and place.before == "(" and place.takes("NUMBER"):
         return say.count_of_all(place.span)
-    opening = place.text[max(0, start - _NEAR) : place.start]
+    opening = place.text[max(0, start - NEAR) : place.start]
     if place.before.lower() != "distinct" or not (found := _DISTINCT.search(opening)):
         return None
     return say.count_of_distinct(Span(place.start - len(found[0]), place.start))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _TEXT = re.compile(r'"([^"\\\n]{1,60})"')
 _WORDS = re.compile(r"[A-Za-z_]\w*(?:[ \t]+[A-Za-z_]\w*)*")
-_NEAR: Final = 40
+NEAR: Final = 40
 """How many characters back a word is looked for."""
-_KEYWORD_BEFORE = re.compile(r"\b([a-z]+)\s+\Z")
+_LAST_WORD = re.compile(r"\b([a-z]+)\s*\Z")
 _LAST = re.compile(r"(?:the\s+)?(?:last|past)\s+(?=[0-9])")
 _ENDING = re.compile(r"\.rule\b")
 _AND = re.compile(r"\s+\S+\s+")
@@ -58,6 +58,12 @@ def habit_of_item(place: Place) -> Diagnostic | None:
     return None
 
 
+def word_before(place: Place, end: int) -> str | None:
+    """The word that ends, with some blanks after it, where a span begins."""
+    found = _LAST_WORD.search(place.text[max(0, end - NEAR) : end])
+    return found[1] if found else None
+
+
 def _name(place: Place) -> Diagnostic | None:
     """A name in quotes, or of several words."""
     previous = place.previous
@@ -68,11 +74,11 @@ def _name(place: Place) -> Diagnostic | None:
         return say.quoted_name(Span(*text.span()), _name_from(place, text[1]), title)
     is_declared = previous.kind == "NAME" and place.takes("STRING", "EQUAL") and not place.bracket
     start = previous.span.start
-    opener = _KEYWORD_BEFORE.search(place.text[max(0, start - _NEAR) : start])
-    if not is_declared or opener is None or opener[1] not in place.reserved:
+    opener = word_before(place, start)
+    if not is_declared or opener not in place.reserved:
         return None
     run = _WORDS.match(place.text, place.start)
-    if opener[1] in ("given", "expect", "by") or run is None:
+    if opener in ("given", "expect", "by") or run is None:
         return None
     more = list(takewhile(lambda word: _can_be_named(place, word[0]), re.finditer(r"\w+", run[0])))
     end = place.start + (more[-1].end() if more else 0)
@@ -170,7 +176,7 @@ def _test(place: Place) -> Diagnostic | None:
     if place.found == "then" and place.takes("EXPECT"):
         return say.word_of_test(place.span, place.found, "expect")
     if place.found == "=" and place.takes("OR"):
-        joined = _AND_PATH.search(place.text, max(0, place.start - 2 * _NEAR), place.start)
+        joined = _AND_PATH.search(place.text, max(0, place.start - 2 * NEAR), place.start)
         if joined and (word := _AND.match(place.text, joined.start())):
             return say.given_with_and(Span(*word.span()))
     is_another = place.found not in place.reserved and _ASSIGNED.match(place.text, place.start)

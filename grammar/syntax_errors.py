@@ -13,6 +13,7 @@ from unicodedata import name as character_name
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
 from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
+from tollkeeper.grammar.words import shorten
 
 _NEEDS_NAME = {
     "rule": "a rule",
@@ -59,8 +60,7 @@ def _error(
 
 
 def _quote(text: str) -> str:
-    cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
-    return f"`{cut}`"
+    return f"`{shorten(text, _LONGEST_QUOTE)}`"
 
 
 # Files

@@ -27,6 +27,11 @@ def kind_of(of: t.Type) -> str:
     return _KINDS[type(of)]
 
 
+def shorten(text: str, longest: int) -> str:
+    """Return a text of at most `longest` characters, with a mark where it was cut."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 _MAX_CHOICES = 12
 """Longer choices are lists of codes, which nobody reads in full."""
 

@@ -7,7 +7,6 @@ start. So a decision is explained by the text that made it, whatever later relea
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import version
 
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD_NAME
@@ -15,6 +14,7 @@ from tollkeeper.engine.programs.load import shipped_program, shipped_text
 from tollkeeper.engine.registry.changes import ScorecardShipped
 from tollkeeper.engine.registry.programs import LANGUAGE_VERSION, encode_program
 from tollkeeper.engine.registry.versions import file_checksum
+from tollkeeper.engine.release import this_release
 from tollkeeper.engine.runtime import Engine
 
 
@@ -29,7 +29,7 @@ async def take_up_shipped(engine: Engine, account: int) -> None:
     text = shipped_text()
     known = engine.state.accounts[account].shipped
     if known is None or known.checksum != file_checksum(text, {}):
-        await make_change(engine, account, f"tollkeeper {version('tollkeeper')}", _shipped(text))
+        await make_change(engine, account, f"tollkeeper {this_release()}", _shipped(text))
 
 
 @cache

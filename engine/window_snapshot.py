@@ -14,7 +14,6 @@ import signal
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import NoReturn
@@ -22,6 +21,7 @@ from typing import NoReturn
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.past import Newest, is_past, newest_entry
 from tollkeeper.engine.log import get_logger
+from tollkeeper.engine.release import this_release
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.snapshot import (
     FILE,
@@ -241,4 +241,4 @@ def _write_and_exit(engine: Engine, origin: SnapshotOrigin) -> NoReturn:
 
 
 def _origin(engine: Engine, sequence: int, newest: Newest) -> SnapshotOrigin:
-    return SnapshotOrigin(engine.journal.identity(), sequence, version("tollkeeper"), newest)
+    return SnapshotOrigin(engine.journal.identity(), sequence, this_release(), newest)

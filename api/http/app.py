@@ -99,6 +99,7 @@ def _app(routes: tuple[HTTPRouteHandler, ...], service: Service) -> ASGIApp:
     )
 
 
+@cache
 def _find_route(routes: tuple[HTTPRouteHandler, ...]) -> Find:
     return routes_of(
         (described_path(path), method)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import version
 from inspect import cleandoc, isclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -26,6 +25,7 @@ from tollkeeper.api.http.parameters import IDEMPOTENCY_KEY
 from tollkeeper.api.http.routes import ROUTES
 from tollkeeper.api.http.tags import ACCOUNT, TAGS
 from tollkeeper.engine.registry.changes import NoticeKind
+from tollkeeper.engine.release import this_release
 
 OPENAPI = "3.1.1"
 
@@ -52,7 +52,7 @@ def document() -> Json:
         "openapi": OPENAPI,
         "info": {
             "title": "Tollkeeper",
-            "version": version("tollkeeper"),
+            "version": this_release(),
             "summary": "A payment risk service with a rule language",
             "description": DESCRIPTION,
         },

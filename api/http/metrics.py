@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from itertools import accumulate, chain
 from operator import itemgetter
 from platform import python_version
@@ -30,6 +29,7 @@ from prometheus_client.registry import Collector
 
 from tollkeeper.engine.journal.schema import NEWEST
 from tollkeeper.engine.monitors import outbox
+from tollkeeper.engine.release import this_release
 from tollkeeper.engine.runtime import Engine
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -40,7 +40,7 @@ _BUILD = InfoMetricFamily(
     "toll_build",
     "The release that runs.",
     {
-        "version": version("tollkeeper"),
+        "version": this_release(),
         "python": python_version(),
         "sqlite": sqlite_version,
         "journal": str(NEWEST),

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from time import monotonic
 
 from litestar.types import ASGIApp
@@ -61,6 +60,7 @@ from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import fill_windows, open_on, sealing
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.release import this_release
 from tollkeeper.engine.search.ask import Search
 
 _LOOK_S = 0.1
@@ -93,8 +93,7 @@ log = get_logger()
 @dataclass(slots=True)
 class Serving:
     """What all shards of a node share. `address` is where other nodes reach it; `stopping` is set
-    when it is to end, `drained` once no more requests can come. `release` is found out once, since
-    that takes milliseconds.
+    when it is to end, `drained` once no more requests can come.
     """
 
     settings: Settings
@@ -104,7 +103,6 @@ class Serving:
     progress: Progress
     figures: Figures
     admin: ASGIApp | None = None
-    release: str = field(default_factory=partial(version, "tollkeeper"))
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -280,7 +278,7 @@ def _learn(shard: SharedShard, journal: PostgresJournal, standing: JournalStandi
 async def _tell(shard: SharedShard, following: Following) -> None:
     """Announce this node, and learn which others there are. Raises `Unavailable`."""
     journal = following.journal
-    name = (journal.node, shard.serving.address, shard.serving.release)
+    name = (journal.node, shard.serving.address, this_release())
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
     shard.serving.figures.standby_awaited = await journal.query(awaits_standby)
     await journal.query(partial(write_heartbeat, heartbeat=heartbeat))

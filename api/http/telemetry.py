@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from importlib.metadata import version
 from time import perf_counter
 from typing import Any, Final, cast
 
@@ -33,6 +32,7 @@ from tollkeeper.api.http.request import state_of
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
+from tollkeeper.engine.release import this_release
 from tollkeeper.engine.runtime import Engine
 
 FIGURES_EVERY_S: Final = 15.0
@@ -56,7 +56,7 @@ async def telemetry(
     shard = engine.journal.shard
     named = {} if shard.of == 1 else {"toll.shard": shard.number}
     resource = Resource.create(
-        {"service.name": "tollkeeper", "service.version": version("tollkeeper"), **named}
+        {"service.name": "tollkeeper", "service.version": this_release(), **named}
     )
     traces = TracerProvider(resource=resource)
     traces.add_span_processor(

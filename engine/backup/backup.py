@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -24,6 +23,7 @@ from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import named_target
 from tollkeeper.engine.journal.lock import LOCK_FILE, lock
 from tollkeeper.engine.progress import Progress, unwatched
+from tollkeeper.engine.release import this_release
 
 MANIFEST = "backup.json"
 PENDING = "backup.json.pending"
@@ -140,7 +140,7 @@ def _collect_changes(folder: Path, target: Path, identity: str, progress: Progre
                 sequence = reads.last_sequence(database.connection)
     return Manifest(
         format=BACKUP_FORMAT,
-        version=version("tollkeeper"),
+        version=this_release(),
         taken_at=time.time_ns() // 1000,
         journal=identity,
         sequence=sequence,

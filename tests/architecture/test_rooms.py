@@ -15,6 +15,7 @@ PRODUCT = ("grammar", "engine", "api")
 LAYERS = ("grammar", "engine", "api", "cli")
 """Each imports from those before it."""
 ROOMS = (
+    "release",
     "instants",
     "log",
     "progress",

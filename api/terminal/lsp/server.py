@@ -7,7 +7,6 @@ files are small. Everything runs on one thread, so a request sees the latest tex
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from tollkeeper.api.terminal.lsp.runs import LastRun
 from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
 from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.release import this_release
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import applied_safely, apply_fixes
 from tollkeeper.grammar.formatter import format_file
@@ -79,7 +79,7 @@ def build_server(
     of a service take precedence.
     """
     server = LanguageServer(
-        "toll", version("tollkeeper"), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
+        "toll", this_release(), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
     )
     folder = Folder()
     runs: dict[Path, LastRun] = {}

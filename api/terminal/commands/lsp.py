@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from typing import TYPE_CHECKING, TextIO
 
 import rich_click as click
@@ -45,4 +47,6 @@ def lsp(account: str | None, data: JournalSource, url: str | None, key_file: Tex
     # Parsed files contain no reference cycles, so the garbage collector would only cost time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-    server.start_io()
+    # The server closes the output that it is given, and the command flushes its own at the end.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as output:
+        server.start_io(stdout=output)

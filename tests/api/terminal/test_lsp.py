@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from pygls.exceptions import JsonRpcException
 from pytest_lsp import LanguageClient
 
 from tollkeeper.tests.api.terminal.editing import change, open_text, place, serve, write
+from tollkeeper.tests.service.forked_toll import forked_toll
 
 RULE = """rule shop
   use cards
@@ -254,3 +257,17 @@ def test_hostile_texts_leave_the_server_at_work(folder: Path) -> None:
             await write(client, shop, 1006, RULE)
 
     serve(folder, script)
+
+
+def test_the_server_ends_in_order_with_its_editor(folder: Path) -> None:
+    said = [
+        {"id": 1, "method": "initialize", "params": {"processId": None, "capabilities": {}}},
+        {"method": "initialized", "params": {}},
+        {"id": 2, "method": "shutdown"},
+        {"method": "exit"},
+    ]
+    bodies = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in said]
+    messages = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in bodies)
+    with forked_toll() as toll:
+        ran = subprocess.run([toll, "lsp"], input=messages, capture_output=True, cwd=folder)
+    assert (ran.returncode, ran.stderr) == (0, b"")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from lsprotocol import types as lsp
@@ -11,21 +14,30 @@ from pygls.uris import from_fs_path, to_fs_path
 from tollkeeper.grammar.render import Source
 from tollkeeper.grammar.syntax import Span
 
+_WIDE = re.compile("[\U00010000-\U0010ffff]")
+"""A character of two UTF-16 code units."""
+_KEPT = 8
+"""How many texts' places are kept: an answer asks for those of one text again and again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A text and the offsets of its lines."""
+    """A text, the offsets of its lines, and those of its characters of two units."""
 
     source: Source
+    wide: tuple[int, ...]
 
     @classmethod
+    @lru_cache(maxsize=_KEPT)
     def of(cls, text: str) -> Places:
-        return cls(Source.of("", text))
+        wide = tuple(found.start() for found in _WIDE.finditer(text))
+        return cls(Source.of("", text), wide)
 
     def position(self, offset: int) -> lsp.Position:
-        line = self.source.position(offset).line
-        before = self.source.text[self.source.line_starts[line - 1] : offset]
-        return lsp.Position(line - 1, units(before))
+        line, column = self.source.position(offset)
+        start = offset - column + 1
+        wide = bisect_left(self.wide, offset) - bisect_left(self.wide, start)
+        return lsp.Position(line - 1, column - 1 + wide)
 
     def range(self, span: Span) -> lsp.Range:
         return lsp.Range(self.position(span.start), self.position(span.end))
@@ -47,7 +59,7 @@ class Places:
 
 def units(text: str) -> int:
     """Return the length in UTF-16 code units."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text) + len(_WIDE.findall(text))
 
 
 def path_of(uri: str) -> Path:

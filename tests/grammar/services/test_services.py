@@ -265,3 +265,8 @@ def test_the_example_of_each_field_is_a_test_of_it(read: Read, vocabulary: Vocab
         assert example is not None, name
         found = read(f"rule a\n  condition c when {example} then deny\n").diagnostics
         assert not [each for each in found if each.severity == "error"], (example, found)
+
+
+def test_a_comment_of_quotes_is_read_to_its_end(read: Read) -> None:
+    text = 'rule a\n# "' + '\\"' * 120_000
+    assert complete(read(text), len(text)) == ()

@@ -45,9 +45,12 @@ def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
     for fix in fixes:
         if not any(_touch(new.span, old.span) for new in fix.edits for old in edits):
             edits += fix.edits
-    for edit in sorted(edits, key=lambda each: each.span, reverse=True):
-        text = text[: edit.span.start] + edit.replacement + text[edit.span.end :]
-    return text
+    pieces: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda each: each.span):
+        pieces += text[at : edit.span.start], edit.replacement
+        at = edit.span.end
+    return "".join((*pieces, text[at:]))
 
 
 def applied_safely(text: str, find: Callable[[str], Sequence[Diagnostic]]) -> str:

@@ -39,7 +39,7 @@ def test_each_place_is_counted_in_utf_16_and_found_again(text: str) -> None:
         before = text[:offset].rpartition("\n")[2]
         assert position.line == text[:offset].count("\n")
         assert position.character == units(before) == len(before.encode("utf-16-le")) // 2
-        if not text[offset - 1 : offset] == "\r":
+        if text[offset - 1 : offset] != "\r":
             assert where.offset(position) == offset
 
 

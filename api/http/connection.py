@@ -36,7 +36,7 @@ from tollkeeper.engine.intake.violations import Violation
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
 """Paths that are answered even on connections past the limit."""
 SLOW_S = 1.0
-"""A head that takes longer than this may be dropped in favour of others from its address."""
+"""Whoever keeps the service waiting for longer than this may be dropped in favour of others."""
 _LEARNED = 8
 """The heads that are learned from one client: one whose heads all differ is then asked no more."""
 _BEHIND_HEAD_S = 0.005
@@ -64,45 +64,61 @@ class HeadTooLargeError(Exception):
     """Raised to stop parsing a head."""
 
 
-class Heads:
-    """The connections that wait for a request head, longest first.
+class Waiting:
+    """The connections whose clients are to send something, longest first: they give way when places
+    run short.
 
-    `per_address` is how many of them one address may have before its slow ones are closed.
+    `heads_per_address` is how many one address may have that wait for a head before its slow ones
+    are closed.
     """
 
-    def __init__(self, per_address: int) -> None:
-        self._per_address = per_address
-        self._begun: dict[Connection, float] = {}
-        self._of: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+    def __init__(self, heads_per_address: int) -> None:
+        self._heads_per_address = heads_per_address
+        self._heads: dict[Connection, float] = {}
+        self._heads_of: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
+        self._others: dict[Connection, float] = {}
 
-    def begin(self, connection: Connection, address: str, now: float) -> None:
+    def begin_head(self, connection: Connection, address: str, now: float) -> None:
         """Register a connection that waits for a head; past the address's limit, its slowest one is
         closed.
         """
-        self._begun[connection] = now
-        of = self._of[address]
+        self._heads[connection] = now
+        of = self._heads_of[address]
         of[connection] = None
-        if len(of) > self._per_address:
+        if len(of) > self._heads_per_address:
             oldest = next(iter(of))
-            if self._begun[oldest] < now - SLOW_S:
-                oldest.give_up_head("heads_per_address")
+            if self._heads[oldest] < now - SLOW_S:
+                oldest.give_up("heads_per_address")
+
+    def begin(self, connection: Connection, now: float) -> None:
+        """Register a connection that waits for the rest of a body, or is idle after an answer."""
+        self._others[connection] = now
 
     def end(self, connection: Connection, address: str) -> None:
-        """Unregister a connection whose head is complete, or that is gone."""
-        if self._begun.pop(connection, None) is None:
+        """Unregister a connection that has what it waited for, or is gone."""
+        if self._others.pop(connection, None) is not None:
             return
-        of = self._of[address]
+        if self._heads.pop(connection, None) is None:
+            return
+        of = self._heads_of[address]
         del of[connection]
         if not of:
-            del self._of[address]
+            del self._heads_of[address]
 
-    def give_up_oldest(self, but: Connection) -> bool:
-        """Close the connection that has waited longest for a head; returns False if there is none."""
-        for connection in self._begun:
-            if connection is not but:
-                connection.give_up_head("connections")
-                return True
-        return False
+    def give_up_longest(self, but: Connection, now: float) -> bool:
+        """Close the connection that has waited longest, for what isn't a head only if it is slow;
+        returns False if there is none.
+        """
+        longest = next((each for each in self._heads if each is not but), None)
+        other = next(iter(self._others), None)
+        if other is not None:
+            since = self._others[other]
+            if since < now - SLOW_S and (longest is None or since < self._heads[longest]):
+                longest = other
+        if longest is None:
+            return False
+        longest.give_up("connections")
+        return True
 
 
 async def answer_crowd(scope: Scope, _receive: Receive, send: Send) -> None:
@@ -209,8 +225,8 @@ def _length(start: Any) -> bytes:
 
 
 class Connection(HttpToolsProtocol):
-    """Past `limit_concurrency` connections, the one with the slowest head is closed; if none waits
-    for a head, the new one's requests are refused, except for health and metrics. A head must
+    """Past `limit_concurrency` connections, the one whose client keeps it waiting longest is closed;
+    if there is none, the new one's requests are refused, except for health and metrics. A head must
     arrive within `timeout_keep_alive` seconds and have at most `head_bytes`; a body that doesn't
     come with its head must arrive within `body_seconds`, and what is sent must be taken in steps of
     at most as many.
@@ -223,14 +239,14 @@ class Connection(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        heads: Heads,
+        waiting: Waiting,
         head_bytes: int,
         body_seconds: float,
         payments: PlainPayments | None = None,
         links: PaymentLinks | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._heads = heads
+        self._waiting = waiting
         self._payments = payments
         self._links = links
         # A request that is plain as far as it has arrived, and its body so far.
@@ -277,7 +293,7 @@ class Connection(HttpToolsProtocol):
         if (
             self._most is not None
             and len(self.connections) > self._most
-            and not self._heads.give_up_oldest(self)
+            and not self._waiting.give_up_longest(self, self.loop.time())
         ):
             self.app = self._answer_reserved
             self._payments = self._links = None
@@ -286,13 +302,13 @@ class Connection(HttpToolsProtocol):
         app = self.config.loaded_app if scope.get("raw_path") in RESERVED else answer_crowd
         await app(scope, receive, send)
 
-    def give_up_head(self, limit: str) -> None:
-        """Close the connection in favour of others; `limit` is the name of the setting, for the
-        log.
-        """
+    def give_up(self, limit: str) -> None:
+        """End the connection in favour of others; `limit` is the name of the setting, for the log."""
         get_logger().warning("connection_given_up", limit=limit, peer=self._address)
         self._end_deadline()
-        self._close()
+        self._unset_keepalive_if_required()
+        # Its place is needed now, whether or not the client takes its last answer.
+        self.transport.abort()
 
     def shutdown(self) -> None:
         self._leave_plain()
@@ -312,6 +328,7 @@ class Connection(HttpToolsProtocol):
         self._end_watch()
         self._unparsed = b""
         self._end_deadline()
+        self._unset_keepalive_if_required()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
@@ -574,7 +591,7 @@ class Connection(HttpToolsProtocol):
             self._before = None
             self._start_asgi_task(*self.pipeline.pop())
         else:
-            self._idle_since = self.loop.time()
+            self._begin_idle()
             if self.timeout_keep_alive_task is None:
                 self._close_when_idle(self.timeout_keep_alive)
         if self._unparsed:
@@ -585,11 +602,19 @@ class Connection(HttpToolsProtocol):
         if self._in_body:
             self._await_more()
 
+    def _begin_idle(self) -> None:
+        self._idle_since = now = self.loop.time()
+        if self._due is None:
+            self._waiting.begin(self, now)
+
     def _unset_keepalive_if_required(self) -> None:
         """Leave the timer running: its handler checks for activity, so that a request needs no
         timer of its own.
         """
-        self._idle_since = None
+        if self._idle_since is not None:
+            self._idle_since = None
+            if self._due is None:
+                self._waiting.end(self, self._address)
 
     def _close_when_idle(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(
@@ -666,23 +691,23 @@ class Connection(HttpToolsProtocol):
         if self._due is not None or self.pipeline:
             return
         if self._in_body:
+            self._waiting.begin(self, self.loop.time())
             self._due = self.loop.call_later(self._body_seconds, self._give_up_body)
         elif self._in_head or self.cycle.response_complete:
             self._await_head()
 
     def _await_head(self) -> None:
-        self._heads.begin(self, self._address, self.loop.time())
+        self._waiting.begin_head(self, self._address, self.loop.time())
         self._due = self.loop.call_later(self.timeout_keep_alive, self._close)
 
     def _end_deadline(self) -> None:
-        # If a head is awaited, `_due` is its deadline.
         if self._due is not None:
-            self._heads.end(self, self._address)
+            self._waiting.end(self, self._address)
             self._due.cancel()
             self._due = None
 
     def _give_up_body(self) -> None:
-        self._due = None
+        self._end_deadline()
         if self.cycle.response_started or not has_state(self.cycle.scope):  # type: ignore[arg-type]
             self._close()
         else:

@@ -22,7 +22,7 @@ from structlog import get_logger
 
 from tollkeeper.api.console.application import console_alone
 from tollkeeper.api.http.app import create_admin_app, plain_payments, public_app, service_of
-from tollkeeper.api.http.connection import Connection, Heads
+from tollkeeper.api.http.connection import Connection, Waiting
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.notices import notice_body
@@ -343,7 +343,7 @@ def configuration(
     """
     connection = partial(
         Connection,
-        heads=Heads(settings.heads_per_address),
+        waiting=Waiting(settings.heads_per_address),
         head_bytes=settings.head_bytes,
         body_seconds=settings.body_seconds,
         payments=payments,

@@ -67,8 +67,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     The public interface listens on `host` and `port` (0 takes a free one). Health and metrics are
     also on `admin_host` and `admin_port`, if set, with connections of their own.
 
-    `connections` may be open at once: past it, the connection that has waited longest for a request
-    head is closed; if there is none, requests on new connections are refused (503). An address may
+    `connections` may be open at once: past it, the one is closed whose client keeps it waiting
+    longest: for a request head, or for over a second for a body's rest or the next request. If
+    there is none, requests on new connections are refused (503). An address may
     have `heads_per_address` connections that wait for a head; past it, its slow ones are closed. A
     connection is closed if no complete head arrives for `idle_seconds`; a head has at most
     `head_bytes` (431). A JSON body has at most `body_bytes` (413), and any body `body_seconds` to

@@ -11,7 +11,7 @@ import pytest
 from litestar.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from tollkeeper.api.http.connection import Connection
+from tollkeeper.api.http.connection import SLOW_S, Connection
 from tollkeeper.api.http.serve import configuration
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.tests.service.process import PATIENCE_S
@@ -49,6 +49,23 @@ async def give_much(_scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
+async def answer_read(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request to `/read` once its body has arrived, any other before; `/much` with much."""
+    if scope["path"] == "/much":
+        await give_much(scope, receive, send)
+        return
+    while scope["path"] == "/read":
+        message: Any = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        if not message["more_body"]:
+            break
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
+    )
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not is_so():
@@ -75,6 +92,40 @@ async def test_a_client_that_takes_nothing_is_closed_whatever_else_it_sends(
             if ends:
                 client.shutdown(socket.SHUT_WR)
             await until(lambda: not state.connections)
+
+
+_BODY_BEGUN = b" HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n1"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /read" + _BODY_BEGUN,
+        b"POST /refuse" + _BODY_BEGUN,
+        b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET /much HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"GET / HT",
+    ],
+    ids=["a body", "a refused body", "nothing after an answer", "an answer not taken", "a head"],
+)
+async def test_a_client_that_keeps_the_service_waiting_gives_way_when_places_run_short(
+    sent: bytes,
+) -> None:
+    state, asked = ServerState(), b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    server, first = await listen(answer_read, state, connections=2)
+    loop, address = asyncio.get_running_loop(), first.getpeername()
+    async with server:
+        with first, socket.create_connection(address) as second:
+            second.setblocking(False)
+            for waiting in (first, second):
+                await loop.sock_sendall(waiting, sent)
+            await asyncio.sleep(2 * SLOW_S)
+            with socket.create_connection(address) as newcomer:
+                newcomer.setblocking(False)
+                await loop.sock_sendall(newcomer, asked)
+                async with asyncio.timeout(PATIENCE_S):
+                    assert (await loop.sock_recv(newcomer, _SMALL)).startswith(b"HTTP/1.1 200")
+            await until(lambda: len(state.connections) == 1)
 
 
 async def test_a_body_of_empty_lines_is_parsed_in_few_steps() -> None:

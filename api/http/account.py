@@ -193,7 +193,7 @@ async def read_account(request: Request) -> AccountRead:
 - `retention_days`: how long payments are kept.
 - `clock_skew_ms`: how far a timestamp may lie in the future.
 - `extra_codes`: currencies, countries and category codes that the ISO lists lack.
-- `approvals`: what another person must approve: `publish` for publishing, rolling out, rolling back and unpublishing; `thresholds` for thresholds, the default rule and the holdout; `lists` for adding or removing entries of a list or table. Once any is true, `approvals` itself can only be changed by a proposal.
+- `approvals`: what another person must approve: `publish` for publishing, rolling out, rolling back and unpublishing; `thresholds` for thresholds, the default rule, the holdout and retention; `lists` for adding or removing entries of a list or table. Once any is true, `approvals` itself can only be changed by a proposal.
 - `costs`: what mistakes cost, for evaluating thresholds.
 - `holdout`: the share of users, devices or orders whose payments pass although they are denied, so that their outcomes show how many denials are wrong.
 - `merchant_lists`: the lists and tables that users who are limited to some merchants may read.

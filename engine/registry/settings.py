@@ -36,8 +36,10 @@ MAX_RATE = 10**12
 MAX_CHARGEBACK = 10**7
 HUNDREDTHS = 100
 BASIS_POINTS = 10_000
-_DECIDING = ("thresholds", "default_rule", "holdout")
-"""Settings that affect decisions; they need the approval that thresholds need."""
+_GUARDED = ("thresholds", "default_rule", "holdout", "retention_days")
+"""Settings that affect decisions, or remove data for good; they need the approval that thresholds
+need.
+"""
 
 # More digits than `_DECIMAL` takes, so that nothing is rounded away unseen.
 _EXACT = Context(prec=200)
@@ -81,7 +83,7 @@ def check_settings_alone(account: Account, change: SettingsChanged) -> None:
     That includes changing which changes need approval.
     """
     approvals = account.settings.approvals
-    guarded = {*_DECIDING} if approvals.thresholds else set()
+    guarded = {*_GUARDED} if approvals.thresholds else set()
     if approvals != Approvals():
         guarded.add("approvals")
     if met := guarded.intersection(change.changed):

@@ -104,7 +104,7 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
 
 def _approval_settings(approvals: JsonObject) -> set[str]:
     """Return the settings whose change needs another person's approval."""
-    guarded = {"thresholds", "holdout"} if approvals["thresholds"] else set()
+    guarded = {"thresholds", "holdout", "retention_days"} if approvals["thresholds"] else set()
     return guarded | {"approvals"} if any(approvals.values()) else guarded
 
 

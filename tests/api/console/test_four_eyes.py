@@ -149,11 +149,15 @@ async def test_thresholds_saved_on_the_settings_page_become_a_proposal(own_shop:
     assert held.headers["location"] == "/console/changes?proposed=2"
     account = (await api.get("/v1/account")).json()["account"]
     assert (account["costs"]["chargeback"], account["holdout"]["percent"]) == (20.0, 0.0)
+    shorter = {**form, **both, "chargeback": "20", "retention_days": "30", "note": "a policy"}
+    kept = await own_shop.browser.post("/console/settings", data=shorter)
+    assert kept.headers["location"] == "/console/changes?proposed=3"
+    assert (await api.get("/v1/account")).json()["account"]["retention_days"] == 365
     for days in ("1e9999999", "1e999999999", "Infinity", "NaN", "a year"):
         endless = {**form, **both, "retention_days": days}
         assert (await own_shop.browser.post("/console/settings", data=endless)).status_code == 422
     lifted = await own_shop.browser.post("/console/settings", data={**form, "note": "a nuisance"})
-    assert lifted.headers["location"] == "/console/changes?proposed=3"
+    assert lifted.headers["location"] == "/console/changes?proposed=4"
 
 
 async def test_all_entries_that_wait_for_another_are_in_a_file(own_shop: Shop) -> None:

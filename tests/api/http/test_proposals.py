@@ -141,6 +141,7 @@ async def test_nobody_approves_alone_by_way_of_a_third_person(team: Team) -> Non
         ("PUT", "/v1/rules/gate/rollout", {"version": 2, "percent": 100, "by": "user"}),
         ("PUT", "/v1/account", {"account": {"thresholds": {"deny": 0.99}}}),
         ("PUT", "/v1/account", {"account": {"default_rule": "gate"}}),
+        ("PUT", "/v1/account", {"account": {"retention_days": 1}}),
         ("PUT", "/v1/account", {"account": {"approvals": {"publish": False}}}),
     ],
 )

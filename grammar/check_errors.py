@@ -32,7 +32,7 @@ _FUNCTIONS_MEANT: dict[str, tuple[str | None, str | None]] = {
     **dict.fromkeys(("countif", "countifs", "sumif", "sumifs"), (None, _WHERE)),
     **dict.fromkeys(("mod", "rem"), (None, "write `x / 10 == round(x / 10)`")),
     **dict.fromkeys(("ifnull", "nvl"), ("coalesce", None)),
-    **dict.fromkeys(("len", "strlen", "charlength"), ("length", None)),
+    **dict.fromkeys(("len", "size", "strlen", "charlength"), ("length", None)),
     **dict.fromkeys(("lcase", "tolower"), ("lower", None)),
     **dict.fromkeys(("ucase", "toupper"), ("upper", None)),
     **dict.fromkeys(("average", "mean"), ("avg", None)),
@@ -162,8 +162,11 @@ def no_fields(span: Span) -> Diagnostic:
     return _error("unknown-name", span, "this value has no fields")
 
 
-def unknown_function(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+def unknown_function(span: Span, name: str, known: Iterable[str], of: str | None) -> Diagnostic:
+    """`of` is its one argument, if that is a collection."""
     meant, help_ = _FUNCTIONS_MEANT.get(name.lower().replace("_", ""), (None, None))
+    if meant == "length" and of is not None:
+        meant = "count"
     message = f"there is no function {_quote(name)}"
     if meant is not None:
         return _error(
@@ -697,13 +700,13 @@ def needs_value(span: Span, aggregate: Aggregate, collection: str) -> Diagnostic
     )
 
 
-def takes_records(span: Span, aggregate: Aggregate, collection: str) -> Diagnostic:
+def takes_records(span: Span, aggregate: Aggregate, collection: str, fix: Fix | None) -> Diagnostic:
     return _error(
         "aggregate-form",
         span,
         f"`{aggregate.name}` takes whole records",
         f"write `{aggregate.name}({collection} …)`; `distinct` is for different values",
-        replacing(span, collection),
+        *([fix] if fix else []),
     )
 
 

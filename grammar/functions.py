@@ -215,6 +215,8 @@ FUNCTIONS = {
     )
 }
 
+COLLECTIONS = ("payments", "transactions", "events")
+
 AGGREGATES = {
     aggregate.name: aggregate
     for aggregate in (

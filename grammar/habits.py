@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tollkeeper.grammar import habit_errors as say
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.functions import COLLECTIONS
 from tollkeeper.grammar.habits_of_items import NEAR, habit_of_item, word_before
 from tollkeeper.grammar.habits_of_numbers import habit_of_number
 from tollkeeper.grammar.syntax import Span
@@ -153,7 +154,8 @@ def _method(place: Place) -> Diagnostic | None:
         return say.method(span, name.text, f"{value} {operator} {called[1]}")
     if word in _FUNCTIONS and (empty := _NO_ARGUMENTS.match(place.text, place.start)):
         span = Span(operand.start, empty.end())
-        return say.method(span, name.text, f"{_FUNCTIONS[word]}({value})")
+        counts = _FUNCTIONS[word] == "length" and value in COLLECTIONS
+        return say.method(span, name.text, f"{'count' if counts else _FUNCTIONS[word]}({value})")
     return say.method(Span(name.span.start, place.span.end), name.text, None)
 
 

@@ -14,11 +14,14 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import literals, membership
 from tollkeeper.grammar.checker.entries import Infer
-from tollkeeper.grammar.checker.names import COLLECTIONS, field_of, flatten
+from tollkeeper.grammar.checker.names import field_of, flatten
 from tollkeeper.grammar.checker.scope import Scope, Work
-from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Aggregate
+from tollkeeper.grammar.diagnostics import Edit, Fix
+from tollkeeper.grammar.fixes import replacing
+from tollkeeper.grammar.functions import AGGREGATES, COLLECTIONS, FUNCTIONS, Aggregate
 from tollkeeper.grammar.words import kind_of
 
+_NEED_WHERE = frozenset({"any", "all", "since", "streak"})
 CollectionName: TypeAlias = Literal["payments", "transactions", "events"]
 
 MAX_WINDOW = 90 * 86_400_000_000
@@ -102,7 +105,7 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
 def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
     """Find the collection from which the argument reads."""
     argument = node.arguments[0]
-    roots = list(dict.fromkeys(_roots(argument)))
+    roots = list(dict.fromkeys(base.text for base, _ in _paths(argument)))
     if not roots and known.value is not None and field_of(work, Scope(), argument) is not None:
         collection = _collections_in(work)[0]
         work.report(say.field_of_records(argument.span, known, collection, argument.span.start))
@@ -123,9 +126,32 @@ def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | 
         work.report(say.needs_value(argument.span, known, root))
         return None
     if not is_whole and known.value is None:
-        work.report(say.takes_records(argument.span, known, root))
+        fix = _fix_to_records(node, argument, known, root)
+        work.report(say.takes_records(argument.span, known, root, fix))
         return None
     return cast("CollectionName", root)
+
+
+def _fix_to_records(
+    node: s.Call, argument: s.Expression, known: Aggregate, root: str
+) -> Fix | None:
+    """Return what makes `any(transactions.status == "a")` ask each record; None where that leaves
+    something to say.
+    """
+    if isinstance(argument, s.Attribute):
+        says_all = node.where is not None or known.name not in _NEED_WHERE
+        return replacing(argument.span, root) if says_all else None
+    if root != "transactions" or not is_bare(node):
+        return None
+    start, asked = argument.span.start, f"{root} where "
+    edits = [
+        Edit(s.Span(base.span.start, names[0].span.start), "") for base, names in _paths(argument)
+    ]
+    if edits[0].span.start == start:
+        edits[0] = Edit(edits[0].span, asked)
+    else:
+        edits.insert(0, Edit(s.Span(start, start), asked))
+    return Fix(f"write `{known.name}({asked}…)`", tuple(edits))
 
 
 def _collection_of(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
@@ -136,7 +162,7 @@ def _collection_of(work: Work, node: s.Call, known: Aggregate) -> CollectionName
         work.report(say.wrong_collection(node.of.span, node.of.text, wanted))
         return None
     if known.value is None:
-        work.report(say.takes_records(node.arguments[0].span, known, node.of.text))
+        work.report(say.takes_records(node.arguments[0].span, known, node.of.text, None))
         return None
     return cast("CollectionName", node.of.text)
 
@@ -145,20 +171,21 @@ def _collections_in(work: Work) -> tuple[str, ...]:
     return ("payments", "transactions") if work.fields is None else ("events",)
 
 
-def _roots(node: Any) -> Iterator[str]:
+def _paths(node: Any) -> Iterator[tuple[s.Name, tuple[s.Identifier, ...]]]:
+    """Yield the paths that begin with a collection's name, as the name and what follows."""
     if isinstance(node, s.Name | s.Attribute):
-        base, _ = flatten(node)
+        base, names = flatten(node)
         if isinstance(base, s.Name):
             if base.text in COLLECTIONS:
-                yield base.text
+                yield base, names
             return
         node = base
     if isinstance(node, tuple) and not isinstance(node, s.Span):
         for each in node:
-            yield from _roots(each)
+            yield from _paths(each)
     elif isinstance(node, s.Node):
         for field in fields(node):
-            yield from _roots(getattr(node, field.name))
+            yield from _paths(getattr(node, field.name))
 
 
 def _fold(
@@ -185,7 +212,7 @@ def _value_and_where(
     if node.where is not None:
         where = _where(work, replace(scope, part="where"), node.where, infer)
         whole = whole and where is not None
-    elif known.name in ("any", "all", "since", "streak"):
+    elif known.name in _NEED_WHERE:
         work.report(say.needs_where(node.span, known.name))
         whole = False
     return value, where, whole

@@ -15,7 +15,14 @@ from tollkeeper.grammar.checker.aggregates import is_bare
 from tollkeeper.grammar.checker.entries import Infer
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.scope import Scope, Work
-from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS, Function, FunctionKind, Parameter
+from tollkeeper.grammar.functions import (
+    AGGREGATES,
+    COLLECTIONS,
+    FUNCTIONS,
+    Function,
+    FunctionKind,
+    Parameter,
+)
 from tollkeeper.grammar.words import kind_of
 
 _ALLOWED: dict[FunctionKind, tuple[type, ...]] = {
@@ -43,7 +50,8 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
     name = node.name.text
     function = FUNCTIONS.get(name)
     if function is None:
-        work.report(say.unknown_function(node.name.span, name, [*FUNCTIONS, *AGGREGATES]))
+        known = [*FUNCTIONS, *AGGREGATES]
+        work.report(say.unknown_function(node.name.span, name, known, _collection_in(node)))
         return None
     if not is_bare(node):
         work.report(say.not_an_aggregate(node.span, name))
@@ -85,6 +93,14 @@ def _arguments(
     ]
     arguments = tuple(argument for argument in found if argument is not None)
     return arguments if len(arguments) == len(found) else None
+
+
+def _collection_in(node: s.Call) -> str | None:
+    """Return the collection that is the call's one argument."""
+    match node.arguments:
+        case (s.Name(text=name),) if name in COLLECTIONS:
+            return name
+    return None
 
 
 def _argument(

@@ -16,7 +16,6 @@ from tollkeeper.grammar.checker.scope import LOOKED_UP, Scope, Work
 from tollkeeper.grammar.functions import FUNCTIONS
 from tollkeeper.grammar.vocabulary import Field
 
-COLLECTIONS = ("payments", "transactions", "events")
 SCORE = t.Number(2, Decimal(0), Decimal(1))
 _METADATA_BOUND = Decimal(t.METADATA_LIMIT)
 LABEL = t.String(("fraud", "legitimate", "unsure"))

@@ -14,7 +14,7 @@ from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.builder import Piece
 from tollkeeper.grammar.checker.declarations import VALUE_TYPES
-from tollkeeper.grammar.functions import AGGREGATES, FUNCTIONS
+from tollkeeper.grammar.functions import AGGREGATES, COLLECTIONS, FUNCTIONS
 from tollkeeper.grammar.parser import expected_tokens, keywords, parse
 from tollkeeper.grammar.services.document import Document, path_up_to
 from tollkeeper.grammar.services.signature import signature
@@ -43,7 +43,6 @@ _OPEN_TEXT = re.compile(r'^[^"#\n]*(?:"(?:[^"\\\n]|\\.)*"[^"#\n]*)*"((?:[^"\\\n]
 _COMMENT = re.compile(r'[^"#]*(?:"(?:[^"\\]|\\.)*"[^"#]*)*#')
 """A line that begins a comment, in time linear in it: a `#` outside of texts."""
 _WORD_CHARACTERS: Final = f"{ascii_letters}{digits}_"
-_COLLECTIONS: Final = ("payments", "transactions", "events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def _names(
     elif last == "COLON":
         yield from (Completion(name, "name", span, "type") for name in VALUE_TYPES)
     elif last == "OF":
-        yield from (Completion(name, "name", span, "records") for name in _COLLECTIONS)
+        yield from (Completion(name, "name", span, "records") for name in COLLECTIONS)
     elif last == "BY" and any(each.kind == "EXPECT" for each in pieces[-3:]):
         yield from _complete_declared(document, (s.Condition, s.Signal), span)
     elif last == "BY":
@@ -137,7 +136,7 @@ def _values(document: Document, span: Span) -> Iterator[Completion]:
         yield Completion(function.name, "function", span, signature(function), function.doc)
     for aggregate in AGGREGATES.values():
         yield Completion(aggregate.name, "function", span, signature(aggregate), aggregate.doc)
-    for name in _COLLECTIONS:
+    for name in COLLECTIONS:
         yield Completion(name, "name", span, "records")
     for kind, name in document.around:
         if kind == "event":

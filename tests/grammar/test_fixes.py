@@ -80,6 +80,49 @@ def test_every_offered_fix_removes_its_finding_or_brings_the_next_one():
                 assert each not in found_in(after), (path.name, each, after)
 
 
+TRANSACTION_ASKED = st.sampled_from(
+    [
+        'transactions.status == "declined"',
+        '"51" == transactions.connector.response_code',
+        'not (transactions.status in ["declined", "failed"])',
+        'transactions.status == "declined" and transactions.duration > 5000',
+        "(transactions.connector.id is missing)",
+    ]
+)
+COUNTS = st.sampled_from(
+    ["len({})", "size({})", "strlen({})", "{}.length()", "{}.size()", "{}.len()"]
+)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.builds("{}({})".format, st.sampled_from(["any", "all"]), TRANSACTION_ASKED)
+    | st.builds("count({}) > 2".format, TRANSACTION_ASKED)
+    | st.builds(lambda count: count.format("transactions") + " > 2", COUNTS)
+)
+def test_every_fix_offered_for_what_is_asked_of_attempts_makes_a_rule_without_an_error(expression):
+    text = rule(expression)
+    fixes = [fix for each in found_in(text) for fix in each.fixes]
+    assert fixes
+    for fix in fixes:
+        after = apply_fixes(text, [fix])
+        assert not [each for each in found_in(after) if each.severity == "error"], after
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "any(transactions.status)",
+        'any(payments.status == "declined" by user.id over 1h)',
+        'any(transactions.status == "declined" where duration > 5000)',
+    ],
+)
+def test_where_a_fix_would_leave_an_error_of_its_own_none_is_offered(expression):
+    found = found_in(rule(expression))
+    assert found
+    assert not any(each.fixes for each in found)
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_safe_fixes_add_no_error_and_leave_none_of_their_own(path):
     text = path.read_text()

@@ -45,6 +45,7 @@ from tollkeeper.engine.openid.providers import OpenIdError, read_providers
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.privacy.deletion import finish_deletions
 from tollkeeper.engine.privacy.retention import keep_to_retention
+from tollkeeper.engine.privacy.retry_erasures import retry_erasures
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.end_publications import end_publications
 from tollkeeper.engine.publish.queue import answer_requests
@@ -145,6 +146,7 @@ async def own_journal(engine: Engine, snapshot_s: float | None) -> None:
         tasks.create_task(deliver(engine, notice_body))
         tasks.create_task(answer_requests(engine))
         tasks.create_task(keep_to_retention(engine))
+        tasks.create_task(retry_erasures(engine))
         tasks.create_task(watch_disk(engine))
         tasks.create_task(watch_clock(engine))
         tasks.create_task(keep_key_uses(engine))

@@ -74,8 +74,23 @@ async def erase_user(engine: Engine, account: int, by: str, user: str) -> Person
     still count of entries that no longer name the user. Data that arrive while it runs are erased
     too.
     """
-    found = engine.unfinished_erasures.setdefault((account, user), PersonEntries())
-    async with engine.publishing[account], rewriting(engine, account):
+    found = engine.unfinished_erasures.setdefault((account, user), PersonEntries(by))
+    async with engine.publishing[account]:
+        return await _erase(engine, account, by, user, found)
+
+
+async def finish_erasure(engine: Engine, account: int, user: str) -> None:
+    """Make an erasure that failed, unless it is done meanwhile. Raises `JournalError`."""
+    async with engine.publishing[account]:
+        found = engine.unfinished_erasures.get((account, user))
+        if found is not None:
+            await _erase(engine, account, found.by, user, found)
+
+
+async def _erase(
+    engine: Engine, account: int, by: str, user: str, found: PersonEntries
+) -> PersonErased:
+    async with rewriting(engine, account):
         person = await asyncio.to_thread(_find_person, engine, account, user, found)
         named = await asyncio.to_thread(_find_named, engine, account, person)
         await engine.journal.forget_keys(named.entries)

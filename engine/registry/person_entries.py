@@ -14,9 +14,10 @@ class PersonEntries:
 
     `uncounted` are payments taken out of the windows, `counted` those counted again as erased, and
     `recounted` events counted as erased. `telling` are the ids of payments with the identifier, one
-    of each address. With the `emails`, a second attempt goes on from here.
+    of each address. With the `emails`, another attempt goes on from here; `by` asked for it.
     """
 
+    by: str
     emails: frozenset[str] = frozenset()
     telling: set[str] = field(default_factory=set)
     first: dict[str, Entry] = field(default_factory=dict)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from typing import Any
 from unittest import mock
 
 import pytest
+from structlog.testing import capture_logs
 
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.journal import reads, retention
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
-from tollkeeper.engine.privacy import person
+from tollkeeper.engine.privacy import person, retry_erasures
 from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.shadows.record import drain
 from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.api.http.service import Service, errors, payment
+from tollkeeper.tests.service.process import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -352,6 +355,33 @@ async def test_an_erasure_that_was_killed_while_it_counted_is_done_by_the_next_o
     shop.engine.unfinished_erasures.clear()
     await erase(shop)
     assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+
+
+async def test_an_erasure_that_failed_is_made_without_being_asked_for_again(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry_erasures, "_EVERY_S", 0.01)
+    monkeypatch.setattr(
+        shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
+    )
+    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    with capture_logs() as lines:
+        retries = asyncio.create_task(retry_erasures.retry_erasures(shop.engine))
+        async with asyncio.timeout(PATIENCE_S):
+            while not lines:
+                await asyncio.sleep(0.01)
+            assert lines[0]["event"] == "not_erased"
+            monkeypatch.undo()
+            while shop.engine.unfinished_erasures:
+                await asyncio.sleep(0.01)
+        retries.cancel()
+    assert [trace for trace in TRACES if trace.lower() in stored(shop).lower()] == []
+    (erased, *_) = [
+        each
+        for each in (await shop.client.get("/v1/audit")).json()["audit"]
+        if each["action"] == "person_erased"
+    ]
+    assert erased["by"].startswith("toll_")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""Make erasures that failed, until they succeed: whoever asked for one has no reason to come back."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.log import get_logger
+from tollkeeper.engine.privacy.erasure import finish_erasure
+from tollkeeper.engine.runtime import Engine
+
+_EVERY_S = 300.0
+
+
+async def retry_erasures(engine: Engine) -> None:
+    """Try every five minutes; runs until cancelled. What a process that ended had not erased is not
+    known any more.
+    """
+    while True:
+        await asyncio.sleep(_EVERY_S)
+        for account, user in list(engine.unfinished_erasures):
+            try:
+                await finish_erasure(engine, account, user)
+            except JournalError as error:
+                get_logger().warning("not_erased", account=account, reason=str(error))
+            except Exception:  # whatever it is, the service goes on and the next round tries again
+                get_logger().exception("not_erased", account=account)

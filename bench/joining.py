@@ -1,6 +1,6 @@
 """How soon does a joining node own its share, and how soon are all its windows complete?
 
-    python -m tollkeeper.bench.joining [PAYMENTS] [--server URL]
+    python -m tollkeeper.bench.joining [PAYMENTS] [--server URL] [--keep FOLDER]
 
 The payments of `bench.rebuild` stand in a PostgreSQL database of two shards, half of them in each. The
 first node builds its windows from the journal. The next copies them from the first, reads what came
@@ -8,6 +8,10 @@ after, and is handed one shard over: its share. Wall seconds until a node owned 
 windows of both shards were complete, and processor seconds until then: of the node's own process, and
 of the one that makes its index, which nothing waits for. Both nodes and the database share this
 machine.
+
+With `--keep` a folder with what the first node has, and the database `toll_bench_` with that folder's
+name, are made once and stay for further runs, in which the first node has windows of its own. Whoever is
+done removes both.
 """
 
 from __future__ import annotations
@@ -15,12 +19,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from shutil import copy
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
@@ -31,11 +39,13 @@ from tollkeeper.bench.servers import Server, new_key, serving, toll
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.checksums import checksum
-from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.postgres.connection import connect
 from tollkeeper.engine.journal.postgres.shards import address_of_shard, open_shards
 from tollkeeper.engine.journal.postgres.store import insert_rows
+from tollkeeper.engine.velocity.snapshot import FILE
 
+FIRST = "first"
+"""The first node's folder."""
 BATCH = 1000
 ELEMENTS = 40
 """More than the windows' elements of a payment."""
@@ -52,13 +62,13 @@ class Start(NamedTuple):
     index: float
 
 
-def fill(address: str, coming: Iterator[Entry], payments: int) -> None:
+def fill(address: str, payments: int) -> None:
     """Append the payments, seven of ten with an update, to the journal of the shard's only account."""
     with closing(connect(address)) as connection:
         ((account, last),) = connection.execute(
             "SELECT max(account), max(place) FROM journal"
         ).fetchall()
-        left = islice(coming, payments * 17 // 10)
+        left = islice(entries(payments), payments * 17 // 10)
         while batch := list(islice(left, BATCH)):
             numbered = [
                 each._replace(sequence=number, account=account)
@@ -83,43 +93,74 @@ def start_seconds(server: Server, addresses: list[str], nodes: int, begun: float
     return Start(share, complete, *cpu_of(server))
 
 
-def measure(server: str, payments: int) -> list[list[Cell]]:
-    with TemporaryDirectory(prefix="toll-joining-") as name, own_database(server) as url:
-        first, second = Path(name) / "0", Path(name) / "1"
-        rule = Path(name) / "velocity.rule"
-        rule.write_text(RULE)
-        open_shards(url, len(SHARED))
-        addresses = [address_of_shard(url, number) for number in range(1, len(SHARED) + 1)]
-        with in_database(url):
-            keys = [new_key(first, account=account) for account in SHARED]
-            for account in SHARED:
-                toll(first, "publish", str(rule), "--account", account)
-            for address in addresses:
-                fill(address, entries(payments // len(SHARED)), payments // len(SHARED))
-            second.mkdir()
-            copy(first / KEY_FILE, second)
-            cap = str(ELEMENTS * payments)
-            caps = ("--windows-cap", cap, "--windows-total-cap", cap)
-            begun = time.perf_counter()
-            with serving(first, keys[0], *caps) as owner:
-                by_journal = start_seconds(owner, addresses, 1, begun)
-                (before, _), begun = cpu_of(owner), time.perf_counter()
-                with serving(second, keys[0], *caps) as joining:
-                    by_owner = start_seconds(joining, addresses, 2, begun)
-                    given = cpu_of(owner)[0] - before
-        return [
-            ["from the journal, both shards", *by_journal, None],
-            ["from the owner, one of two", *by_owner, given],
-        ]
+@contextmanager
+def kept_database(server: str, folder: Path) -> Iterator[str]:
+    """Yield the address of the folder's database, which is made with the folder and stays."""
+    url = urlunsplit(urlsplit(server)._replace(path=f"/toll_bench_{folder.name}"))
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE toll_bench_{folder.name}")
+    yield url
+
+
+def make_shards(url: str, folder: Path, payments: int) -> str:
+    """Fill a shard for each account with its part of the payments; returns a key."""
+    rule = folder / "velocity.rule"
+    rule.write_text(RULE)
+    open_shards(url, len(SHARED))
+    keys = [new_key(folder / FIRST, account=account) for account in SHARED]
+    for account in SHARED:
+        toll(folder / FIRST, "publish", str(rule), "--account", account)
+    with ProcessPoolExecutor(len(SHARED), get_context("spawn")) as pool:
+        list(pool.map(partial(fill, payments=payments // len(SHARED)), addresses_in(url)))
+    return keys[0]
+
+
+def addresses_in(url: str) -> list[str]:
+    return [address_of_shard(url, number) for number in range(1, len(SHARED) + 1)]
+
+
+def measure(url: str, folder: Path, payments: int) -> list[list[Cell]]:
+    first, addresses = folder / FIRST, addresses_in(url)
+    with in_database(url), TemporaryDirectory(prefix="toll-joining-") as name:
+        made = folder / "key"
+        if not made.exists():
+            made.write_text(make_shards(url, folder, payments))
+        key, second = made.read_text(), Path(name)
+        copy(first / KEY_FILE, second)
+        source = "from its own files" if [*first.rglob(FILE)] else "from the journal"
+        cap = str(ELEMENTS * payments)
+        caps = ("--windows-cap", cap, "--windows-total-cap", cap)
+        begun = time.perf_counter()
+        with serving(first, key, *caps) as owner:
+            of_first = start_seconds(owner, addresses, 1, begun)
+            (before, _), begun = cpu_of(owner), time.perf_counter()
+            with serving(second, key, *caps) as joining:
+                of_joining = start_seconds(joining, addresses, 2, begun)
+                given = cpu_of(owner)[0] - before
+    return [
+        [f"{source}, both shards", *of_first, None],
+        ["from the owner, one of two", *of_joining, given],
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("payments", nargs="?", type=int, default=100_000)
     parser.add_argument("--server", default="postgresql://postgres@127.0.0.1:5432/test")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for the first node, kept with its database"
+    )
     given = parser.parse_args()
-    with psycopg.connect(given.server, connect_timeout=5):
-        rows = measure(given.server, given.payments)
+    with ExitStack() as stack:
+        if given.keep is None:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="toll-joining-")))
+            url = stack.enter_context(own_database(given.server))
+        else:
+            folder = given.keep
+            url = stack.enter_context(kept_database(given.server, folder))
+        rows = measure(url, folder, given.payments)
     show(
         f"{given.payments:,} payments in two shards, seven of ten with an update",
         [

@@ -11,17 +11,20 @@ import asyncio
 import os
 import sqlite3
 from contextlib import closing
+from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from ssl import SSLContext
 from typing import BinaryIO, Final
+from urllib.parse import urlsplit
 
 from litestar.types import HTTPScope, Send
 from structlog import get_logger
 
 from tollkeeper.api.http.errors import unauthorized, unavailable, unknown_path
-from tollkeeper.api.http.node_connection import SHARD, NodeConnection, connect_to_node
+from tollkeeper.api.http.node_connection import CONNECT_S, SHARD
 from tollkeeper.engine.amendments_file import write_seen_amendment
 from tollkeeper.engine.folder_key import FolderKey, NameUse, Spot, open_folder_key
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal
@@ -38,6 +41,7 @@ _PROOF = b"toll-proof"
 _AMENDED = b"toll-amended"
 """A response header: the last amendment of the journal that the file takes into account."""
 _PART = 1 << 20
+"""The most bytes that are read and sent at once."""
 _BEGINNING_S = 120.0
 """How long the owner may take to write the requested file."""
 _PART_S = 10.0
@@ -81,30 +85,32 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
     they are built from the journal. Raises `Unavailable`.
     """
     folder, shard = source.folder, journal.shard.number
-    names = (FILE, AGES_FILE)
-    arriving = {name: folder / f"{name}.arriving" for name in names}
+    ages, snapshot = (folder / f"{name}.arriving" for name in (AGES_FILE, FILE))
     # Left by a process that was killed.
-    for path in (*arriving.values(), _copy_of(folder / AGES_FILE)):
+    for path in (ages, snapshot, _copy_of(folder / AGES_FILE)):
         path.unlink(missing_ok=True)
     standing = await journal.standing()
     if (folder / FILE).exists() or not (standing.is_held and standing.address):
         return
     try:
-        proof = _proof(open_folder_key(key_folder_of(source)), shard)
-        connection = await connect_to_node(NodeConnection, standing.address, tls)
+        key = open_folder_key(key_folder_of(source))
+        take = partial(_take, standing.address, tls, _proof(key, shard), shard)
+        known = [await asyncio.to_thread(take, AGES_FILE, ages)]
+        # A torn snapshot is found by its digests, but torn first-seen times are not.
+        storing = asyncio.create_task(asyncio.to_thread(_store, ages))
         try:
-            known = [await _take(connection, name, arriving[name], shard, proof) for name in names]
+            known.append(await asyncio.to_thread(take, FILE, snapshot))
         finally:
-            connection.abort()
+            await storing
         remove_seen_times(folder / AGES_FILE)
-        for name in names:
-            arriving[name].replace(folder / name)
+        ages.replace(folder / AGES_FILE)
+        snapshot.replace(folder / FILE)
         write_seen_amendment(folder, journal.identity(), min(known))
         log.info("windows_taken", owner=standing.owner)
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         log.info("windows_not_taken", owner=standing.owner, reason=str(error) or "it is silent")
     finally:
-        for path in arriving.values():
+        for path in (ages, snapshot):
             path.unlink(missing_ok=True)
 
 
@@ -112,26 +118,50 @@ def _proof(key: FolderKey, shard: int) -> bytes:
     return key.name_of(NameUse.NODE, 0, Spot(shard)).encode()
 
 
-async def _take(connection: NodeConnection, name: str, path: Path, shard: int, proof: bytes) -> int:
-    """Write one file; return the last amendment that it takes into account. Raises `OSError`."""
-    head = b"GET %b HTTP/1.1\r\nhost: tollkeeper\r\n%b: %d\r\n%b: %b\r\n\r\n"
-    target = (KEPT_FILES + name).encode()
-    async with asyncio.timeout(_BEGINNING_S):
-        await connection.ask("GET", head % (target, SHARD, shard, _PROOF, proof), b"")
-    if connection.status != HTTPStatus.OK:
-        raise ConnectionError(f"the owner answers {connection.status} for `{name}`")
-    with path.open("wb") as file:
-        path.chmod(0o600)
-        while part := await _part(connection):
-            await asyncio.to_thread(file.write, part)
-        file.flush()
-        await asyncio.to_thread(os.fsync, file.fileno())
-    return int(next(value for name, value in connection.headers if name.lower() == _AMENDED))
+def _take(
+    address: str, tls: SSLContext | None, proof: bytes, shard: int, name: str, path: Path
+) -> int:
+    """Write one file; return the last amendment that it takes into account. Raises `OSError`,
+    `HTTPException`.
+    """
+    with closing(_connect(address, tls)) as connection:
+        connection.sock.settimeout(_BEGINNING_S)
+        headers = {SHARD.decode(): str(shard), _PROOF.decode(): proof.decode()}
+        connection.request("GET", KEPT_FILES + name, headers=headers)
+        answer = connection.getresponse()
+        if answer.status != HTTPStatus.OK:
+            raise ConnectionError(f"the owner answers {answer.status} for `{name}`")
+        connection.sock.settimeout(_PART_S)
+        left = int(answer.headers["content-length"])
+        part = memoryview(bytearray(_PART))
+        with path.open("wb") as file:
+            path.chmod(0o600)
+            while left:
+                size = answer.readinto(part[:left])
+                if not size:
+                    raise ConnectionError(f"the owner ended the connection within `{name}`")
+                file.write(part[:size])
+                left -= size
+        return int(answer.headers[_AMENDED.decode()])
 
 
-async def _part(connection: NodeConnection) -> bytes:
-    async with asyncio.timeout(_PART_S):
-        return await connection.part()
+def _connect(address: str, tls: SSLContext | None) -> HTTPConnection:
+    """Connect to the node at an `http` or `https` address. Raises `OSError`."""
+    node = urlsplit(address)
+    host, port = node.hostname or "", node.port
+    connection = (
+        HTTPSConnection(host, port, timeout=CONNECT_S, context=tls)
+        if node.scheme == "https"
+        else HTTPConnection(host, port, timeout=CONNECT_S)
+    )
+    connection.connect()
+    return connection
+
+
+def _store(path: Path) -> None:
+    """Return once the file is on disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _open(path: Path) -> BinaryIO | None:
@@ -148,6 +178,8 @@ def _open_copy(path: Path) -> BinaryIO:
     try:
         with closing(sqlite3.connect(path)) as found, closing(sqlite3.connect(copied)) as made:
             copied.chmod(0o600)
+            # The copy is gone before a power cut could tear it.
+            made.execute("PRAGMA synchronous = OFF")
             found.backup(made)
         return copied.open("rb")
     finally:

@@ -1,0 +1,89 @@
+"""What a node copies from the owner of a journal."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tollkeeper.api.http import joining
+from tollkeeper.api.http.joining import _take
+
+BODY = bytes(range(256)) * 5_000
+
+
+@contextmanager
+def owner_that_answers(answer: bytes) -> Iterator[str]:
+    """The address of a node that gives this answer to one request, and ends the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def give() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+
+        giving = Thread(target=give)
+        giving.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            giving.join()
+
+
+def head(length: int) -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\ntoll-amended: 7\r\n\r\n" % length
+
+
+def test_a_file_arrives_as_it_was_sent_with_what_it_takes_into_account(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with owner_that_answers(head(len(BODY)) + BODY) as address:
+        assert _take(address, None, b"proof", 1, "file", path) == 7
+    assert path.read_bytes() == BODY
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        head(len(BODY)) + BODY[:-1],
+        head(len(BODY)),
+        b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
+        b"nothing like an answer\r\n\r\n",
+        b"",
+    ],
+)
+def test_a_file_that_does_not_arrive_whole_is_refused(tmp_path: Path, answer: bytes) -> None:
+    with (
+        owner_that_answers(answer) as address,
+        pytest.raises((OSError, HTTPException)),
+    ):
+        _take(address, None, b"proof", 1, "file", tmp_path / "file")
+
+
+def test_an_owner_that_is_silent_within_a_file_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "_PART_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken: list[OSError] = []
+
+        def take() -> None:
+            try:
+                _take(address, None, b"proof", 1, "file", tmp_path / "file")
+            except OSError as error:
+                taken.append(error)
+
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        taking = Thread(target=take)
+        taking.start()
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(head(len(BODY)) + BODY[:1])
+            taking.join()
+    assert isinstance(taken[0], TimeoutError)

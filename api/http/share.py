@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -61,7 +61,9 @@ from tollkeeper.engine.open import fill_windows, open_on, sealing
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.release import this_release
+from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.ask import Search
+from tollkeeper.engine.velocity.snapshot import FILE
 
 _LOOK_S = 0.1
 """How often a node checks who owns the journal, and what is new in it."""
@@ -105,6 +107,8 @@ class Serving:
     admin: ASGIApp | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
+    copying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    restoring: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(slots=True)
@@ -180,7 +184,8 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
         stack.callback(ending.cancel)
         certificates = settings.node_tls
         tls = None if certificates is None else node_context(certificates)
-        await take_kept(shard.source, journal, tls)
+        async with serving.copying:
+            await take_kept(shard.source, journal, tls)
         await _begin(shard, journal)
         opening = open_on(
             journal,
@@ -207,7 +212,7 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
             # Compile the header patterns now, not while a payment waits.
             engine.clients({"user-agent": "tollkeeper"})
             if settings.damage != "read-only":
-                await fill_windows(engine, serving.progress)
+                await _fill_in_turn(engine, serving)
             settle_memory()
             following.is_whole = engine.follows = True
             yield following
@@ -221,6 +226,15 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
             shard.giving.clear()
             with suppress(JournalError):
                 await journal.query(partial(remove_node, node=journal.node))
+
+
+async def _fill_in_turn(engine: Engine, serving: Serving) -> None:
+    """Fill the windows. Shards with a snapshot are restored one after the other: the first can be owned
+    while the others wait. What comes from the journal alone is read side by side.
+    """
+    has_snapshot = (engine.folder / FILE).exists()
+    async with serving.restoring if has_snapshot else nullcontext():
+        await fill_windows(engine, serving.progress)
 
 
 async def _end_in_time(serving: Serving, journal: PostgresJournal) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shutil import copy
 from signal import SIGTERM
 
 import httpx
@@ -17,12 +18,18 @@ from structlog.testing import capture_logs
 from tollkeeper.api.http import serve_node, share
 from tollkeeper.api.http.serve_node import shards_there
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import open_database
+from tollkeeper.engine.journal.postgres.shards import address_of_shard
 from tollkeeper.engine.openid.sign_in import OpenId
+from tollkeeper.engine.progress import Progress
+from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.snapshot import FILE
 from tollkeeper.tests.postgres import own_database
-from tollkeeper.tests.service.process import PATIENCE_S, free_port
+from tollkeeper.tests.service.process import PATIENCE_S, free_port, serving
+from tollkeeper.tests.service.test_nodes import whole
 
 pytestmark = pytest.mark.anyio
 
@@ -135,3 +142,31 @@ async def test_a_node_that_waits_for_its_database_ends_when_it_is_told_to(
         async with starting(tmp_path, url):
             for _ in range(3):
                 await broken.acquire()
+
+
+async def test_a_node_that_joins_restores_one_shard_after_the_other_to_own_the_first_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_windows, restoring, side_by_side = share.fill_windows, set[Path](), set[Path]()
+
+    async def fill(engine: Engine, progress: Progress) -> None:
+        assert (engine.folder / FILE).exists()
+        side_by_side.update(restoring)
+        restoring.add(engine.folder)
+        # Time for the other shard to come as far.
+        await asyncio.sleep(0.5)
+        await fill_windows(engine, progress)
+        restoring.remove(engine.folder)
+
+    with own_database() as url:
+        monkeypatch.setenv("TOLL_DATABASE", url)
+        with serving(tmp_path / "0", ("--shards", "2")):
+            (tmp_path / "1").mkdir()
+            copy(tmp_path / "0" / KEY_FILE, tmp_path / "1")
+            monkeypatch.setattr(share, "fill_windows", fill)
+            async with starting(tmp_path / "1", url) as address:
+                await until_ready(address)
+                for number in (1, 2):
+                    while await asyncio.to_thread(whole, address_of_shard(url, number)) < 2:
+                        await asyncio.sleep(0.05)
+    assert not side_by_side

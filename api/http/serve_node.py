@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from ssl import SSLContext
@@ -30,7 +30,7 @@ from tollkeeper.api.http.shards import Shards
 from tollkeeper.api.http.share import AGAIN_S, TELL_S, Serving, SharedShard, share
 from tollkeeper.engine.journal.contract import JournalError, Locked
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE, lock
-from tollkeeper.engine.journal.postgres.shards import open_shards
+from tollkeeper.engine.journal.postgres.shards import open_shards, owner_addresses
 from tollkeeper.engine.journal.source import Database, shard_of
 from tollkeeper.engine.offline.jobs.jobs import open_jobs
 from tollkeeper.engine.openid.sign_in import OpenId
@@ -89,7 +89,11 @@ async def serve_node(settings: Settings, openid: OpenId, progress: Progress) -> 
             (configuration(console_alone(shards.public), settings), pages, None),
         ]
         _stop_by_signals(serving)
-        sharing = [asyncio.create_task(share(each)) for each in shared]
+        urls = [each.source.url for each in shared]
+        turns = in_turn(await asyncio.to_thread(owner_addresses, urls))
+        # Which one copies the owner's windows first is settled by which begins first.
+        begun = {number: asyncio.create_task(share(shared[number])) for number in turns}
+        sharing = [begun[number] for number in range(count)]
         opened = asyncio.create_task(_all_of([each.opened for each in shared]))
         stopping = asyncio.create_task(serving.stopping.wait())
         await asyncio.wait((*sharing, opened, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -149,6 +153,22 @@ def _server(config: uvicorn.Config, tls: SSLContext | None) -> Server:
 async def _all_of(events: Sequence[asyncio.Event]) -> None:
     for each in events:
         await each.wait()
+
+
+def in_turn(owner_addresses: Sequence[str]) -> list[int]:
+    """Return the shards' indexes in the order in which a node that joins can come to own them: first
+    those that nobody owns, then as others give them away (`to_give`).
+    """
+    left: dict[str, deque[int]] = {}
+    for index, address in enumerate(owner_addresses):
+        left.setdefault(address, deque()).append(index)
+    turns = list(left.pop("", ()))
+    while left:
+        giver = max(left, key=lambda each: (len(left[each]), each))
+        turns.append(left[giver].popleft())
+        if not left[giver]:
+            del left[giver]
+    return turns
 
 
 async def _balance(shared: Sequence[SharedShard]) -> None:

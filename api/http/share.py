@@ -177,14 +177,14 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
     serving, node = shard.serving, shard.node
     settings = serving.settings
     async with AsyncExitStack() as stack:
-        following_journal = follow_database(shard.source.url, waiting_limit=settings.waiting)
-        journal = await stack.enter_async_context(following_journal)
-        stack.callback(journal.end_within, ENDS_S)
-        ending = asyncio.create_task(_end_in_time(serving, journal))
-        stack.callback(ending.cancel)
-        certificates = settings.node_tls
-        tls = None if certificates is None else node_context(certificates)
         async with serving.copying:
+            following_journal = follow_database(shard.source.url, waiting_limit=settings.waiting)
+            journal = await stack.enter_async_context(following_journal)
+            stack.callback(journal.end_within, ENDS_S)
+            ending = asyncio.create_task(_end_in_time(serving, journal))
+            stack.callback(ending.cancel)
+            certificates = settings.node_tls
+            tls = None if certificates is None else node_context(certificates)
             await take_kept(shard.source, journal, tls)
         await _begin(shard, journal)
         opening = open_on(
@@ -215,6 +215,8 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
                 await _fill_in_turn(engine, serving)
             settle_memory()
             following.is_whole = engine.follows = True
+            with suppress(Unavailable):
+                await _tell(shard, following)
             yield following
         finally:
             watching.cancel()

@@ -8,14 +8,16 @@ is fixed when the database is first opened, and which one each account is in.
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, suppress
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tollkeeper.engine.journal.connection import SqlConnection
-from tollkeeper.engine.journal.contract import JournalError, Shard
+from tollkeeper.engine.journal.contract import JournalError, Shard, Unavailable
 from tollkeeper.engine.journal.postgres.connection import PostgresConnection, connect, shown_address
-from tollkeeper.engine.journal.postgres.ownership import IS_HELD
+from tollkeeper.engine.journal.postgres.ownership import IS_HELD, standing_of
 from tollkeeper.engine.journal.postgres.schema import (
     MIGRATION_LOCK,
     has_current_tables,
@@ -79,6 +81,17 @@ def _make_shards(connection: PostgresConnection, url: str, count: int) -> None:
         connection.raw.execute(f"SET LOCAL search_path = shard_{number}")
         prepare_tables(connection, url)
         connection.execute("UPDATE layout SET shard = ?, shards = ?", (number, count))
+
+
+def owner_addresses(urls: Sequence[str]) -> list[str]:
+    """Where the owner of each shard is reached, empty for one that nobody is known to own."""
+    found = []
+    for url in urls:
+        standing = None
+        with suppress(psycopg.Error, Unavailable), closing(connect(url)) as connection:
+            standing = standing_of(connection)
+        found.append(standing.address if standing is not None and standing.is_held else "")
+    return found
 
 
 def home_of(connection: SqlConnection, account: str) -> int:

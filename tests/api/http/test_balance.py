@@ -9,7 +9,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tollkeeper.api.http.serve_node import to_give
+from tollkeeper.api.http.serve_node import in_turn, to_give
 from tollkeeper.api.http.share import SharedShard
 
 
@@ -82,3 +82,22 @@ def test_giving_ends_when_all_own_as_many(given_: tuple[int, list[int]]) -> None
             quiet = 0
     owned = [owners.count(name) for name in names]
     assert max(owned) - min(owned) <= 1
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=9))
+def test_a_node_that_joins_begins_with_the_shards_that_others_give_it(owners: list[str]) -> None:
+    turns, given_to_it = in_turn(owners), list[int]()
+    # As soon as the node has one more shard, somebody may give it away.
+    for count in range(len(owners) + 1):
+        whole = [{"z"} if number in turns[:count] else set[str]() for number in range(len(owners))]
+        for giver in set(owners):
+            if (found := to_give(shards := known_at(giver, owners, whole))) is not None:
+                number = shards.index(found[0])
+                given_to_it.append(number)
+                owners = [*owners[:number], "z", *owners[number + 1 :]]
+    assert given_to_it == turns[: len(given_to_it)]
+    assert sorted(turns) == list(range(len(owners)))
+
+
+def test_shards_that_nobody_owns_come_first() -> None:
+    assert in_turn(["a", "", "b", "a", ""]) == [1, 4, 0, 2, 3]

@@ -6,6 +6,7 @@ when an argument is. A function is registered at a connection when an SQL expres
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
@@ -30,8 +31,10 @@ class OwnFunction(NamedTuple):
 
 def sql_of(tables: Any, expression: exp.Expression) -> str:
     """The text of an SQL expression, after registering the own functions that it calls."""
-    _make_called(tables, expression)
-    return expression.sql(DIALECT)
+    # Written without a copy, syntax may be rewritten, which gives the same text again.
+    text = expression.sql(DIALECT, copy=False)
+    _make_called(tables, text)
+    return text
 
 
 def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
@@ -40,8 +43,8 @@ def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
     return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"
 
 
-def _make_called(tables: Any, expression: exp.Expression) -> None:
-    called = {each.name for each in expression.find_all(exp.Anonymous)}
+def _make_called(tables: Any, text: str) -> None:
+    called = {each.lower() for each in _CALLED.findall(text)}
     wanted = {name: own for name, own in _FUNCTIONS.items() if name in called}
     if not wanted:
         return
@@ -138,6 +141,7 @@ def _mean(values: Sequence[int | None], scale: int) -> float | None:
     return sum(there) / (len(there) * 10**scale) if there else None
 
 
+_CALLED = re.compile(r"\bown_\w+(?=\()", re.IGNORECASE)
 _TEXT, _METADATA = ("VARCHAR",), ("VARCHAR", "VARCHAR[]")
 _REGISTERED = (
     "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'own_')"

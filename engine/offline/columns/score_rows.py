@@ -50,10 +50,9 @@ def score_rows(asked: RowsAsked, facts: FactRows) -> None:
     tables.execute("CREATE VIEW seen AS FROM unscored")
     logit = _sayable_logit(asked, facts, scorecard)
     if logit is not None:
-        rounded = sql_steps(exp.column("logit"), *_steps()).sql(DIALECT)
         tables.execute(
             f"INSERT INTO scored WITH counted AS MATERIALIZED (SELECT sequence, {logit} AS logit FROM seen)"
-            f" SELECT sequence, {rounded} AS found FROM counted WHERE found IS NOT NULL"
+            f" SELECT sequence, {_rounded()} AS found FROM counted WHERE found IS NOT NULL"
         )
     unsaid = "TRUE" if logit is None else "sequence NOT IN (SELECT sequence FROM scored)"
     for batch in compiled_decisions(asked, facts, asked.tried, unsaid):
@@ -72,11 +71,15 @@ def score_bounds() -> Sequence[float]:
     return tuple(map(_first_logit, range(1, 101)))
 
 
-def _steps() -> tuple[list[exp.Expression], list[exp.Expression]]:
-    """The logits between which a score is certain, and the scores; None close to a change."""
+@cache
+def _rounded() -> str:
+    """SQL for the score of the column `logit`; NULL close to a logit at which it changes."""
     beside = [each + shift for each in score_bounds() for shift in (-UNSURE, UNSURE)]
     amounts = [each for wanted in range(1, 101) for each in (exp.null(), sql_literal(wanted))]
-    return list(map(sql_literal, beside)), [sql_literal(0), *amounts]
+    steps = sql_steps(
+        exp.column("logit"), list(map(sql_literal, beside)), [sql_literal(0), *amounts]
+    )
+    return steps.sql(DIALECT)
 
 
 def _first_logit(wanted: int) -> float:

@@ -96,9 +96,9 @@ def sql_literal(value: Any) -> exp.Expression:
         # A text may contain quotes and any other character.
         return sql_call("decode", sql_call("unhex", exp.Literal.string(value.encode().hex())))
     if isinstance(value, float):
-        return exp.cast(exp.Literal.string(repr(value)), "DOUBLE")
-    kind = "BIGINT" if abs(value) < SMALL else "HUGEINT"
-    return exp.cast(exp.Literal.string(str(value)), kind)
+        return exp.cast(exp.Literal.string(repr(value)), exp.DataType.Type.DOUBLE, copy=False)
+    kind = exp.DataType.Type.BIGINT if abs(value) < SMALL else exp.DataType.Type.INT128
+    return exp.cast(exp.Literal.string(str(value)), kind, copy=False)
 
 
 def sql_texts(values: Iterable[str]) -> exp.Expression:

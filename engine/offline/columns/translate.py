@@ -70,6 +70,7 @@ _IPV6_BITS = 64
 _NODES = "nodes"
 _MOST_NODES = 20_000
 """The most nodes of an expression in SQL: where operands are repeated, nesting doubles them."""
+_TOO_LONG = "an expression that is too long in SQL"
 _COMPARISONS: Mapping[str, type[exp.Binary]] = {
     "==": exp.EQ,
     "!=": exp.NEQ,
@@ -117,7 +118,7 @@ class Translation:
         """Raises `NotExactError`."""
         translated = self._say(node)
         if _count_nodes(translated.value) > _MOST_NODES:
-            raise NotExactError("an expression that is too long in SQL")
+            raise NotExactError(_TOO_LONG)
         return translated
 
     def _say(self, node: p.Expression) -> SqlValue:
@@ -371,7 +372,10 @@ def _by_situation(
 
 
 def _extreme(function: str, values: Sequence[exp.Expression]) -> exp.Expression:
-    """SQL's `least` or `greatest`, which skip missing values, where none is missing."""
+    """SQL's `least` or `greatest`, which skip missing values, where none is missing. Raises
+    `NotExactError`."""
+    if 2 * sum(map(_count_nodes, values)) > _MOST_NODES:
+        raise NotExactError(_TOO_LONG)
     are_there = sql_join(exp.And, map(sql_is_there, values))
     return sql_where(are_there, sql_call(function, *(each.copy() for each in values)))
 

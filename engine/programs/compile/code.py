@@ -197,14 +197,15 @@ def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> 
     waiting: list[ast.AST] = [module]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.expr, ast.stmt, ast.arg)):
-            node.lineno = node.end_lineno = 1
-            node.col_offset = node.end_col_offset = 0
-        for part in map(node.__getattribute__, node._fields):
+        given = vars(node)
+        for part in given.values():
             if isinstance(part, list):
                 waiting += part
             elif isinstance(part, ast.AST):
                 waiting.append(part)
+        if isinstance(node, (ast.expr, ast.stmt, ast.arg)):
+            given["lineno"] = 1
+            given["col_offset"] = 0
     space: dict[str, Any] = {"__builtins__": {}, **names}
     exec(compile(module, GENERATED, "exec"), space)  # noqa: S102  # built above, never from text
     made: Callable[..., Any] = space[entry]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from decimal import Context, Decimal
+from functools import lru_cache
 from socket import AF_INET, inet_ntop
 
 from tollkeeper.engine.instants import read_iso_8601, show_instant, to_microseconds
@@ -134,9 +135,15 @@ def show_network(first: int, bits: int) -> str:
         address = inet_ntop(AF_INET, (first & 0xFFFFFFFF).to_bytes(4))
         length = bits - _IPV4_PREFIX
     else:
-        address = str(ipaddress.IPv6Address(first))
+        address = _show_ipv6(first)
         length = bits
     return address if bits == IP_BITS else f"{address}/{length}"
+
+
+@lru_cache(256)
+def _show_ipv6(address: int) -> str:
+    """Most networks that an IPv4 address is in are the same for all of them."""
+    return str(ipaddress.IPv6Address(address))
 
 
 def _read_boolean(given: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -91,12 +92,30 @@ whose.
 """
 
 
-class CountedSeries(NamedTuple):
-    """A function that adds records to several series, and each series' index in the groups that it
-    returns."""
+class CountedSeries:
+    """Functions that add records to several series, compiled when they are first called for.
 
-    function: Count
-    positions: tuple[int, ...]
+    `positions` are each series' index in the groups that `count` returns. `add` does the same
+    without groups, and is quicker.
+    """
+
+    def __init__(
+        self,
+        positions: tuple[int, ...],
+        compile_count: Callable[[], Count],
+        compile_add: Callable[[], Count],
+    ) -> None:
+        self.positions = positions
+        self._compile_count = compile_count
+        self._compile_add = compile_add
+
+    @cached_property
+    def count(self) -> Count:
+        return self._compile_count()
+
+    @cached_property
+    def add(self) -> Count:
+        return self._compile_add()
 
 
 @dataclass(frozen=True, slots=True)

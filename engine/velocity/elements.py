@@ -68,7 +68,8 @@ def _count_one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
                         puts[index](time, group, value)
         return groups
 
-    return CountedSeries(count, tuple(list(by_key).index(plan.by) for plan in plans))
+    positions = tuple(list(by_key).index(plan.by) for plan in plans)
+    return CountedSeries(positions, lambda: count, lambda: count)
 
 
 def add_record(count: Count, state: State, time: int, puts: Sequence[Put]) -> Sequence[Any]:

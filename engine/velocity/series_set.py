@@ -100,7 +100,7 @@ class SeriesSet:
     def count(self, event: str | None, time: int, state: State) -> None:
         """Add a record's elements, of event time `time` (µs), to each series of its event type."""
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
-            add_record(route.counted.function, state, time, route.puts)
+            add_record(route.counted.add, state, time, route.puts)
 
     def observe(
         self, sequence: int, event: str | None, time: int, state: State
@@ -112,7 +112,7 @@ class SeriesSet:
         self._advance_ages(sequence, event)
         groups: list[Group | None] = [None]
         for route in self._routes.get((event, False)) or self._find_routes(event, False):
-            groups += route.counted.function(
+            groups += route.counted.count(
                 state.payment,
                 state.decision,
                 state.data,
@@ -137,7 +137,7 @@ class SeriesSet:
         """Remove the observed record's elements from the series for windows."""
         self._deferred.clear()
         for route in self._find_routes(event, False):
-            elements = elements_of(route.counted.function, len(route.puts), state)
+            elements = elements_of(route.counted.add, len(route.puts), state)
             for index, items in elements.items():
                 for series in route.series[index]:
                     if isinstance(series, Series):
@@ -151,12 +151,12 @@ class SeriesSet:
         """
         found: dict[str, int] = {}
         before = 1
-        for (_, positions), plans, *_ in self._find_routes(event, False):
+        for counted, plans, *_ in self._find_routes(event, False):
             found |= {
                 plan.digest: before + position
-                for plan, position in zip(plans, positions, strict=True)
+                for plan, position in zip(plans, counted.positions, strict=True)
             }
-            before += 1 + max(positions, default=-1)
+            before += 1 + max(counted.positions, default=-1)
         return found
 
     def change(self, change: StateChange) -> None:
@@ -307,8 +307,8 @@ def _replace(
 def _elements_of_states(
     route: SeriesRoute, old: State | None, new: State | None
 ) -> tuple[dict[int, list[Element]], dict[int, list[Element]]]:
-    function, puts = route.counted.function, len(route.puts)
-    return elements_of(function, puts, old), elements_of(function, puts, new)
+    add, puts = route.counted.add, len(route.puts)
+    return elements_of(add, puts, old), elements_of(add, puts, new)
 
 
 def _replace_elements(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 from tollkeeper.engine.programs.compile import code
 from tollkeeper.engine.programs.compile.code import Code, tuple_of
@@ -21,11 +23,14 @@ _TIME = "t"
 _PUTS = "puts"
 _ENTRY = "count"
 
+_Key: TypeAlias = tuple[str, ...]
+"""The digests of a series' `by`."""
+
 
 class Counting:
     """The series of one program, by digest; those with values of their own keep missing ones.
 
-    `counting(digests)` gives the function for these series. Parts that several need are computed
+    `counting(digests)` gives the functions for these series. Parts that several need are computed
     once.
     """
 
@@ -43,10 +48,32 @@ class Counting:
     def __call__(self, digests: tuple[str, ...]) -> CountedSeries:
         made = self._made.get(digests)
         if made is None:
-            made = self._made[digests] = self._compile([self._series[each] for each in digests])
+            made = self._made[digests] = self._counted([self._series[each] for each in digests])
         return made
 
-    def _compile(self, chosen: Sequence[tuple[p.Series, bool]]) -> CountedSeries:
+    def _counted(self, chosen: Sequence[tuple[p.Series, bool]]) -> CountedSeries:
+        keys = [tuple(map(self._digests.of, series.by)) for series, _ in chosen]
+        every = tuple(dict.fromkeys(keys))
+        # Without a `where`, nearly every payment has an element: asking first would be in vain.
+        asked = {*keys} - {
+            key for key, (series, _) in zip(keys, chosen, strict=True) if series.where is None
+        }
+        return CountedSeries(
+            tuple(map(every.index, keys)),
+            partial(self._function, chosen, keys, on_demand=(), returned=every),
+            partial(self._function, chosen, keys, on_demand=asked, returned=()),
+        )
+
+    def _function(
+        self,
+        chosen: Sequence[tuple[p.Series, bool]],
+        keys: Sequence[_Key],
+        *,
+        on_demand: Collection[_Key],
+        returned: Iterable[_Key],
+    ) -> Callable[..., Any]:
+        """A function that counts a payment and returns its groups by the keys `returned`; those by
+        the keys `on_demand` are computed for elements alone."""
         roots = [part for series, _ in chosen for part in _parts_to_share(series)]
         made = module(_PARAMETERS, roots, self._digests, (), self._vocabulary)
         written = [
@@ -55,11 +82,11 @@ class Counting:
         unit = Unit(made, count_reads(written, made))
         in_loop = Unit(made, unit.reads, outside=unit)
         names = [made.fresh("put") for _ in chosen]
-        keys = [tuple(map(made.digests.of, series.by)) for series, _ in chosen]
-        groups: dict[tuple[str, ...], Code] = {}
+        groups: dict[_Key, Code] = {}
         for name, key, (series, missing) in zip(names, keys, chosen, strict=True):
             if key not in groups:
-                groups[key] = _group(unit, series.by)
+                group = _key(unit, series.by)
+                groups[key] = _ask(unit, group) if key in on_demand else unit.assign("group", group)
             if series.collection == "payments":
                 _count(unit, name, groups[key], series, missing)
         # Nothing outside the loop can use what it computes, so the loop comes last.
@@ -71,10 +98,10 @@ class Counting:
             unit.body.append(each_element(elements, in_loop.body))
         targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
         unpacked = ast.Assign([ast.Tuple(targets, ast.Store())], code.name(_PUTS))
-        found = ast.Return(tuple_of([Code(group.result) for group in groups.values()]))
+        found = ast.Return(tuple_of([Code(groups[key].result) for key in returned]))
         body = [unpacked, *made.start(), *unit.body, found]
         made.functions.append(code.function(_ENTRY, (*_PARAMETERS, _TIME, _PUTS), body))
-        return CountedSeries(made.define(_ENTRY), tuple(map(list(groups).index, keys)))
+        return made.define(_ENTRY)
 
 
 def _parts_of_element(series: p.Series) -> list[p.Expression]:
@@ -91,22 +118,34 @@ def _parts_to_share(series: p.Series) -> list[p.Expression]:
     return [*series.by, *same, *same]
 
 
-def _group(unit: Unit, by: Sequence[p.Expression]) -> Code:
+def _key(unit: Unit, by: Sequence[p.Expression]) -> Code:
     values = [unit.require(value(unit, part)) for part in by]
     write_routines(unit.module)
     needs = tuple(need for each in values for need in each.needs)
     parts = [Code(each.result) for each in values]
     whole = parts[0].result if len(parts) == 1 else tuple_of(parts)
-    return unit.assign("group", Code(whole, needs))
+    return Code(whole, needs)
+
+
+def _ask(unit: Unit, group: Code) -> Code:
+    """The group, computed where it is first needed."""
+    local = unit.fresh("group")
+    unit.body.append(code.assign(local, code.constant(...)))
+    is_known = code.compare_code("is not", code.name(local), code.constant(...))
+    found = code.bind(local, group.expression())
+    return Code(
+        code.name(local), (code.is_there(code.either_value(is_known, code.name(local), found)),)
+    )
 
 
 def _count(unit: Unit, name: str, group: Code, series: p.Series, missing: bool) -> None:
     """The statement that puts a payment's element into one series."""
-    needs = list(unit.require(group).needs)
+    needs = []
     if series.where is not None:
         statements(unit, series.where)
         needs.append(test(unit, series.where, True))
         write_routines(unit.module)
+    needs += unit.require(group).needs
     brought = Code(code.TRUE)
     if series.value is not None:
         if series.where is None:

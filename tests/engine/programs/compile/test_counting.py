@@ -67,17 +67,28 @@ def series_of(text: str) -> tuple[SeriesPlan, ...]:
 def elements(plans: list[SeriesPlan], state: State) -> dict[str, list[Any]]:
     found = {}
     for each, members in plan_counting(plans):
-        for index, items in elements_of(each.function, len(members), state).items():
+        for index, items in elements_of(each.count, len(members), state).items():
+            found[members[index].digest] = items
+    return found
+
+
+def elements_added(plans: list[SeriesPlan], state: State) -> dict[str, list[Any]]:
+    """`elements` by the functions that return no groups."""
+    found = {}
+    for each, members in plan_counting(plans):
+        for index, items in elements_of(each.add, len(members), state).items():
             found[members[index].digest] = items
     return found
 
 
 def groups(plans: list[SeriesPlan], state: State) -> dict[str, Any]:
     found = {}
-    for (function, positions), members in plan_counting(plans):
+    for counted, members in plan_counting(plans):
         puts = [lambda *_element: None] * len(members)
-        those = add_record(function, state, 0, puts)
-        found |= {plan.digest: those[at] for plan, at in zip(members, positions, strict=True)}
+        those = add_record(counted.count, state, 0, puts)
+        found |= {
+            plan.digest: those[at] for plan, at in zip(members, counted.positions, strict=True)
+        }
     return found
 
 
@@ -90,6 +101,7 @@ def test_series_counted_together_take_what_they_take_one_by_one(name: str) -> No
     for _ in range(300):
         state = State(payment(random), decision(random))
         assert elements(together, state) == elements(apart, state)
+        assert elements_added(together, state) == elements(apart, state)
         assert groups(together, state) == groups(apart, state)
 
 

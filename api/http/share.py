@@ -37,6 +37,7 @@ from tollkeeper.engine.following import (
     note_own_amendments,
 )
 from tollkeeper.engine.instants import HOUR
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Locked, Unavailable
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal, follow_database
@@ -296,9 +297,13 @@ async def _tell(shard: SharedShard, following: Following) -> None:
     journal = following.journal
     name = (journal.node, shard.serving.address, this_release())
     heartbeat = Heartbeat(*name, journal.last_sequence(), following.is_whole)
-    shard.serving.figures.standby_awaited = await journal.query(awaits_standby)
-    await journal.query(partial(write_heartbeat, heartbeat=heartbeat))
-    shard.successors = await journal.query(successors)
+
+    def tell(connection: SqlConnection) -> tuple[bool, dict[str, str]]:
+        is_awaited = awaits_standby(connection)
+        write_heartbeat(connection, heartbeat)
+        return is_awaited, successors(connection)
+
+    shard.serving.figures.standby_awaited, shard.successors = await journal.query(tell)
 
 
 async def _follow(shard: SharedShard, following: Following) -> bool:

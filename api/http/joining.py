@@ -95,13 +95,16 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
     try:
         key = open_folder_key(key_folder_of(source))
         take = partial(_take, standing.address, tls, _proof(key, shard), shard)
-        known = [await asyncio.to_thread(take, AGES_FILE, ages)]
-        # A torn snapshot is found by its digests, but torn first-seen times are not.
-        storing = asyncio.create_task(asyncio.to_thread(_store, ages))
-        try:
-            known.append(await asyncio.to_thread(take, FILE, snapshot))
-        finally:
-            await storing
+        # At once: the owner may have to write the snapshot first.
+        taking = (
+            asyncio.to_thread(take, name, path, is_checked=is_checked)
+            for name, path, is_checked in ((AGES_FILE, ages, False), (FILE, snapshot, True))
+        )
+        known = []
+        for found in await asyncio.gather(*taking, return_exceptions=True):
+            if isinstance(found, BaseException):
+                raise found
+            known.append(found)
         remove_seen_times(folder / AGES_FILE)
         ages.replace(folder / AGES_FILE)
         snapshot.replace(folder / FILE)
@@ -119,10 +122,17 @@ def _proof(key: FolderKey, shard: int) -> bytes:
 
 
 def _take(
-    address: str, tls: SSLContext | None, proof: bytes, shard: int, name: str, path: Path
+    address: str,
+    tls: SSLContext | None,
+    proof: bytes,
+    shard: int,
+    name: str,
+    path: Path,
+    *,
+    is_checked: bool,
 ) -> int:
-    """Write one file; return the last amendment that it takes into account. Raises `OSError`,
-    `HTTPException`.
+    """Write one file; return the last amendment that it takes into account. One that `is_checked` when
+    it is read need not be on disk. Raises `OSError`, `HTTPException`.
     """
     with closing(_connect(address, tls)) as connection:
         connection.sock.settimeout(_BEGINNING_S)
@@ -142,6 +152,9 @@ def _take(
                     raise ConnectionError(f"the owner ended the connection within `{name}`")
                 file.write(part[:size])
                 left -= size
+            if not is_checked:
+                file.flush()
+                os.fsync(file.fileno())
         return int(answer.headers[_AMENDED.decode()])
 
 
@@ -156,12 +169,6 @@ def _connect(address: str, tls: SSLContext | None) -> HTTPConnection:
     )
     connection.connect()
     return connection
-
-
-def _store(path: Path) -> None:
-    """Return once the file is on disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _open(path: Path) -> BinaryIO | None:

@@ -43,7 +43,7 @@ def head(length: int) -> bytes:
 def test_a_file_arrives_as_it_was_sent_with_what_it_takes_into_account(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with owner_that_answers(head(len(BODY)) + BODY) as address:
-        assert _take(address, None, b"proof", 1, "file", path) == 7
+        assert _take(address, None, b"proof", 1, "file", path, is_checked=False) == 7
     assert path.read_bytes() == BODY
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -63,7 +63,7 @@ def test_a_file_that_does_not_arrive_whole_is_refused(tmp_path: Path, answer: by
         owner_that_answers(answer) as address,
         pytest.raises((OSError, HTTPException)),
     ):
-        _take(address, None, b"proof", 1, "file", tmp_path / "file")
+        _take(address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
 
 
 def test_an_owner_that_is_silent_within_a_file_is_given_up(
@@ -75,7 +75,7 @@ def test_an_owner_that_is_silent_within_a_file_is_given_up(
 
         def take() -> None:
             try:
-                _take(address, None, b"proof", 1, "file", tmp_path / "file")
+                _take(address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
             except OSError as error:
                 taken.append(error)
 

@@ -31,7 +31,7 @@ def difference_route(of: FileKind) -> HTTPRouteHandler:
         summary=f"Show what changed in meaning between two versions of {of.one}",
         doc=(
             "What was added, removed, moved or changed, in the author's terms, `must` lines "
-            "included; nothing for two texts with the same meaning."
+            "and tests included; nothing for two texts with the same meaning."
         ),
         scope="rules:read",
         answers={200: Answer("The differences.")},

@@ -1,4 +1,6 @@
-"""The differences in meaning between two versions, in terms of the language, not of lines of text."""
+"""The differences in meaning between two versions, in terms of the language, not of lines of text:
+in what decides, and in what is promised of it.
+"""
 
 from __future__ import annotations
 
@@ -157,29 +159,39 @@ def _decisive(program: p.Program) -> Iterator[NamedPart]:
 
 
 def _promises(side: Side) -> Iterator[NamedPart]:
-    """A rule's `must` lines, from its text: a stored program is without them."""
-    if not isinstance(side.program, p.Rule) or "must" not in side.texts[None]:
+    """The `must` lines and tests, from the text: a stored program is without them."""
+    text = side.texts[None]
+    if "must" not in text and "test" not in text:
         return
-    text = _formatted(side.texts[None])
+    text = _formatted(text)
     file = parse(text).file
-    items = () if file is None else file.items
-    named: Counter[str] = Counter()
-    for item in items:
-        if not isinstance(item, s.Must):
-            continue
+    named: Counter[tuple[str, str]] = Counter()
+    for item in () if file is None else file.items:
+        match item:
+            case s.Must():
+                noun = "must"
+                actions = ", ".join(sorted(action.text for action in item.actions))
+                when = one_line(text[item.when.span.start : item.when.span.end])
+                aspects = {"when": when, "never" if item.never else "always": actions}
+            case s.Test():
+                noun = "test"
+                aspects = {
+                    "given": _clauses(text, "given ", item.given),
+                    "expect": _clauses(text, "expect ", item.expect),
+                }
+            case _:
+                continue
         title = "" if item.title is None else item.title.value
-        named[title] += 1
+        named[noun, title] += 1
         # Titles may be missing and may repeat.
-        place = str(named[title]) if not title or named[title] > 1 else ""
-        actions = ", ".join(sorted(action.text for action in item.actions))
-        yield NamedPart(
-            "must",
-            " ".join(filter(None, (title, place))),
-            {
-                "when": one_line(text[item.when.span.start : item.when.span.end]),
-                "never" if item.never else "always": actions,
-            },
-        )
+        place = str(named[noun, title]) if not title or named[noun, title] > 1 else ""
+        yield NamedPart(noun, " ".join(filter(None, (title, place))), aspects)
+
+
+def _clauses(text: str, word: str, nodes: Sequence[s.Node]) -> str:
+    """What stands in a test's clauses, without the word that each begins with."""
+    spans = (node.span for node in nodes)
+    return ", ".join(one_line(text[span.start : span.end]).removeprefix(word) for span in spans)
 
 
 def _formatted(text: str) -> str:

@@ -209,6 +209,37 @@ def test_a_promise_in_another_layout_says_the_same() -> None:
     assert told(PROMISES, new.replace("amount < 5.00", "amount<5.00")) == []
 
 
+TESTED = """rule checkout
+  condition busy when amount < 10.00 and currency == "EUR" then deny
+  test "a small amount is refused"
+    given amount = 5.00, currency = "EUR"
+    expect deny by busy
+  test "a larger one is not" given amount = 20.00, currency = "EUR" expect allow
+"""
+
+
+def test_a_test_that_was_dropped_weakened_or_added_is_told() -> None:
+    first = TESTED.partition('  test "a larger')[0]
+    assert told(TESTED, first) == [
+        'removed test `a larger one is not`: given amount = 20.00, currency = "EUR"; expect allow'
+    ]
+    assert told(first, TESTED)[0].startswith("added   test `a larger one is not`")
+    eased = TESTED.replace("deny by busy", "default").replace("5.00", "50.00")
+    assert told(TESTED, eased) == [
+        "changed test `a small amount is refused` given: "
+        'amount = 5.00, currency = "EUR" → amount = 50.00, currency = "EUR"',
+        "changed test `a small amount is refused` expect: deny by busy → default",
+    ]
+    assert told(TESTED, TESTED.replace(" given amount", "\n    given amount")) == []
+
+
+def test_a_test_of_a_scorecard_is_told() -> None:
+    tested = CARD + '  test "people pay" given amount = 5.00 expect score < 0.5\n'
+    assert told(tested, CARD) == [
+        "removed test `people pay`: given amount = 5.00; expect score < 0.5"
+    ]
+
+
 def test_another_name_is_told() -> None:
     assert told(CARD, CARD.replace("bot_behaviour", "robots")) == [
         "changed `robots` name: bot_behaviour → robots"

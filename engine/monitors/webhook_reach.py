@@ -100,28 +100,35 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-@cache
-def _resolvers() -> ThreadPoolExecutor:
+class _Resolvers:
     """Threads apart from those for other work beside the event loop: a name's owner says how long
-    one of them is busy with it."""
-    return ThreadPoolExecutor(_RESOLVED_AT_ONCE, thread_name_prefix="resolver")
-
-
-_resolving: dict[int | None, list[Future[Any]]] = {}
-"""By account, the names that were being resolved when another was asked for."""
-
-
-def _resolve(look_up: Callable[[], Any]) -> Future[Any]:
-    """Look a name up in a thread, which may be busy long after nobody waits for it any more. Raises
-    `ConnectError` where the account has too many such.
+    one of them is busy with it.
     """
-    account = resolving_for.get()
-    before = [each for each in _resolving.get(account, ()) if not each.done()]
-    if len(before) >= _OF_ACCOUNT:
-        raise httpcore.ConnectError("too many names of the account's webhooks are being resolved")
-    begun = _resolvers().submit(look_up)
-    _resolving[account] = [*before, begun]
-    return begun
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_RESOLVED_AT_ONCE, thread_name_prefix="resolver")
+        self._busy_for: dict[int | None, list[Future[Any]]] = {}
+
+    def begin(self, account: int | None, look_up: Callable[[], Any]) -> Future[Any]:
+        """Look a name up in a thread, which may be busy long after nobody waits for it any more.
+        Raises `ConnectError` where the account has too many such.
+        """
+        busy = (
+            (of, [each for each in all_ if not each.done()]) for of, all_ in self._busy_for.items()
+        )
+        self._busy_for = {of: left for of, left in busy if left}
+        if len(self._busy_for.get(account, ())) >= _OF_ACCOUNT:
+            message = "too many names of the account's webhooks are being resolved"
+            raise httpcore.ConnectError(message)
+        begun = self._threads.submit(look_up)
+        self._busy_for.setdefault(account, []).append(begun)
+        return begun
+
+
+@cache
+def _resolvers() -> _Resolvers:
+    """Those of the process, as threads are."""
+    return _Resolvers()
 
 
 class _GuardedBackend(httpcore.AsyncNetworkBackend):
@@ -139,7 +146,8 @@ class _GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        resolving = _resolve(partial(socket.getaddrinfo, host, port, type=SOCK_STREAM))
+        look_up = partial(socket.getaddrinfo, host, port, type=SOCK_STREAM)
+        resolving = _resolvers().begin(resolving_for.get(), look_up)
         try:
             async with asyncio.timeout(timeout):
                 found = await asyncio.wrap_future(resolving)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+from weakref import ref
 
 import httpcore
 import pytest
@@ -166,6 +168,30 @@ async def test_an_accounts_slow_names_hold_up_no_others(monkeypatch: pytest.Monk
         assert "too many names" in told[-1]
         # Once its names are resolved, the account has others resolved.
         assert await ask(pool, 1, "quick") == quick
+
+
+@pytest.mark.anyio
+async def test_what_an_accounts_names_were_resolved_to_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Addresses(list[object]):
+        """Can be referred to weakly."""
+
+    found: list[ref[Addresses]] = []
+
+    def resolve(*_: object, **__: object) -> list[object]:
+        addresses = Addresses([(0, 0, 0, "", ("127.0.0.1", 9))])
+        found.append(ref(addresses))
+        return addresses
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    async with connections("public") as pool:
+        for account in range(3):
+            resolving_for.set(account)
+            with pytest.raises(httpcore.ConnectError):
+                await pool.request("POST", "https://shop.example/")
+    gc.collect()
+    assert [each() for each in found[:2]] == [None, None]
 
 
 @pytest.mark.anyio

@@ -225,10 +225,10 @@ def test_a_test_that_was_dropped_weakened_or_added_is_told() -> None:
     ]
     assert told(first, TESTED)[0].startswith("added   test `a larger one is not`")
     eased = TESTED.replace("deny by busy", "default").replace("5.00", "50.00")
+    changed, given = "changed test `a small amount is refused`", 'amount = {}, currency = "EUR"'
     assert told(TESTED, eased) == [
-        "changed test `a small amount is refused` given: "
-        'amount = 5.00, currency = "EUR" → amount = 50.00, currency = "EUR"',
-        "changed test `a small amount is refused` expect: deny by busy → default",
+        f"{changed} given: {given.format('5.00')} → {given.format('50.00')}",
+        f"{changed} expect: deny by busy → default",
     ]
     assert told(TESTED, TESTED.replace(" given amount", "\n    given amount")) == []
 

@@ -160,8 +160,15 @@ class _Counting:
         outcomes = index.outcomes_of(block)
         currencies = index.stored(Facet.CURRENCY, block) if self._money else {}
         amounts = index.stored(Facet.AMOUNT, block) if self._money else {}
+        # Each payment's amount is read once, however many values it is counted for.
+        every = sorted({bit for _, bits in few for bit in bits})
+        paid = dict(zip(every, numbers_at(amounts, every), strict=True))
+        currency_of = {
+            bit: currency
+            for currency, stored in currencies.items()
+            for bit in compress(every, are_members(stored, every))
+        }
         for value, bits in few:
-            paid = numbers_at(amounts, bits)
             for number, low, high in stretches:
                 first, beyond = bisect_left(bits, low), bisect_left(bits, high)
                 if first == beyond:
@@ -171,12 +178,8 @@ class _Counting:
                 for bit in bits[first:beyond]:
                     for position in POSITIONS[outcomes[bit]]:
                         counts[position] += 1
-                for currency, stored in currencies.items():
-                    own = list(
-                        compress(paid[first:beyond], are_members(stored, bits[first:beyond]))
-                    )
-                    if own:
-                        self._sums[number, value][currency] += sum(own)
+                    if bit in currency_of:
+                        self._sums[number, value][currency_of[bit]] += paid[bit]
 
     def _take_many(
         self, block: int, many: list[tuple[int, list[int]]], stretches: list[SpanPart]

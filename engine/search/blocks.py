@@ -53,6 +53,8 @@ def size_of(stored: bytes) -> int:
 
 def size_within(stored: bytes, low: int, high: int) -> int:
     """Return how many members of a stored set are at positions from `low` to before `high`."""
+    if low == 0 and high == SIZE:
+        return size_of(stored)
     if is_list(stored):
         bits = array("H", stored)
         return bisect_left(bits, high) - bisect_left(bits, low)

@@ -109,14 +109,6 @@ class _Stretch(NamedTuple):
         blocks = blocks_within(part)
         return self.first <= blocks.start << SHIFT and blocks.stop << SHIFT <= self.beyond
 
-    def size(self, stored: Mapping[int, bytes]) -> int:
-        """Count the members of a value's stored sets, by block, that lie in the stretch."""
-        return sum(
-            size_within(stored[block], *self.within(block))
-            for block in self.blocks
-            if block in stored
-        )
-
     def of(self, block: int, members: int) -> int:
         """Return the members of a set that lie in the stretch."""
         return members & numbers_from(block, self.first) & numbers_below(block, self.beyond)
@@ -201,18 +193,26 @@ def _ranked(
         (payments, -place, by, value) for place, (payments, by, value) in enumerate(counted)
     )
     blocks = sorted({block for week in weeks for block in week.blocks})
+    spans = [{block: week.within(block) for block in week.blocks} for week in weeks]
     read: list[tuple[float, int, float, int, By, int]] = []
     while unread or read:
         while unread and (not read or unread[-1][0] >= -read[0][0]):
             payments, place, by, value = unread.pop()
             stored = index.stored_in(facet_of(by), value, blocks)
-            usual = sum(week.size(stored) for week in weeks) / WEEKS
+            usual = sum(_size(stored, within) for within in spans) / WEEKS
             if payments > usual:
                 surprise = (payments - usual) / sqrt(usual + 1)
                 heappush(read, (-surprise, -payments, -usual, -place, by, value))
         if read:
             _, _, usual_, _, by, value = heappop(read)
             yield by, value, -usual_
+
+
+def _size(stored: Mapping[int, bytes], within: Mapping[int, tuple[int, int]]) -> int:
+    """Count the members of a value's stored sets, by block, that lie within a stretch's positions."""
+    return sum(
+        size_within(members, *within[block]) for block, members in stored.items() if block in within
+    )
 
 
 def _tallies(
@@ -223,8 +223,9 @@ def _tallies(
     Small sets are counted by their payments' outcome bytes.
     """
     tallying = [Tallying(index) for _ in values]
-    counted: defaultdict[int, list[tuple[Tallying, bytes]]] = defaultdict(list)
-    for (facet, value), counting in zip(values, tallying, strict=True):
+    listed = [bytearray() for _ in values]
+    counted: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
+    for place, ((facet, value), counting) in enumerate(zip(values, tallying, strict=True)):
         left = []
         for part, total in largest_parts(
             stretch.blocks, index.totals_in(facet, value, stretch.whole).get
@@ -234,16 +235,17 @@ def _tallies(
             else:
                 counting.add_counts(total.counts)
         for block, stored in index.stored_in(facet, value, left).items():
-            counted[block].append((counting, stored))
+            counted[block].append((place, stored))
     for block, sets in counted.items():
         low, high = stretch.within(block)
         outcomes = index.outcomes_of(block)
-        for counting, stored in sets:
+        for place, stored in sets:
             if is_list(stored):
-                own = map(outcomes.__getitem__, members_listed(stored, low, high))
-                counting.add_counts(count_outcomes(bytes(own)))
+                listed[place] += bytes(map(outcomes.__getitem__, members_listed(stored, low, high)))
             else:
-                counting.add(block, stretch.of(block, unpack(stored)))
+                tallying[place].add(block, stretch.of(block, unpack(stored)))
+    for counting, own in zip(tallying, listed, strict=True):
+        counting.add_counts(count_outcomes(own))
     return [counting.tally() for counting in tallying]
 
 

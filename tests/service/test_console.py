@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -76,14 +77,20 @@ class Desk:
     key: str
     client: httpx.Client
     browser: Any
-    window: Any = None
+
+    @cached_property
+    def window(self) -> Any:
+        return self.sign_in()
+
+    @cached_property
+    def unscripted(self) -> Any:
+        """A window that runs no scripts of pages: one for all tests too."""
+        return self.sign_in(java_script_enabled=False)
 
     def page(self, at: str = "/console", viewport: dict[str, int] = USUAL) -> Any:
         """The window, which shows the page `at`: one for all tests, as to open another takes as much
         of the processor as all that is done in it.
         """
-        if self.window is None:
-            self.window = self.sign_in()
         self.window.unroute_all()
         self.window.emulate_media(media="screen")
         self.window.set_viewport_size(viewport)
@@ -596,13 +603,13 @@ def test_one_value_is_shown_in_its_place_and_the_others_stay_masked(desk: Desk) 
 
 
 def test_pages_are_read_without_scripts(desk: Desk) -> None:
-    with desk.own_page(java_script_enabled=False) as page:
-        for address in PAGES[::3]:  # each is sent whole, and read as HTML elsewhere
-            answer = page.goto(desk.url + address, wait_until="domcontentloaded")
-            assert answer.status == 200
-            assert page.inner_text("h1")
-        page.goto(f"{desk.url}/console/rules/gate/edit")
-        assert "rule gate" in page.input_value("textarea[name=text]")
+    page = desk.unscripted
+    for address in PAGES[::3]:  # each is sent whole, and read as HTML elsewhere
+        answer = page.goto(desk.url + address, wait_until="domcontentloaded")
+        assert answer.status == 200
+        assert page.inner_text("h1")
+    desk.show(page, "/console/rules/gate/edit")
+    assert "rule gate" in page.input_value("textarea[name=text]")
 
 
 def test_keys_lead_to_every_page_and_to_a_row(desk: Desk) -> None:
@@ -691,12 +698,11 @@ def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk
     page.goto(f"{desk.url}/console/score?challenge=0.00&deny=0.50")
     sliders.first.wait_for()
     assert page.locator("#weighed dd").all_inner_texts() == moved
-    set_thresholds = "/console/score?challenge=0.00&deny=0.50"
-    with desk.own_page(set_thresholds, java_script_enabled=False) as unscripted:
-        assert unscripted.locator("#weighed dd").all_inner_texts() == moved
-        unscripted.fill("#thresholds [name=deny]", "0.60")
-        unscripted.click("#thresholds button")
-        assert "0.60" in unscripted.inner_text("#weighed")
+    unscripted = desk.show(desk.unscripted, "/console/score?challenge=0.00&deny=0.50")
+    assert unscripted.locator("#weighed dd").all_inner_texts() == moved
+    unscripted.fill("#thresholds [name=deny]", "0.60")
+    unscripted.click("#thresholds button")
+    assert "0.60" in unscripted.inner_text("#weighed")
 
 
 def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from litestar.enums import ScopeType
 from litestar.exceptions import HTTPException
 from litestar.params import FromPath
 from litestar.response import Response
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from structlog import get_logger
 
 from tollkeeper.api.console.answers import go_to, html
@@ -58,6 +58,8 @@ CONSOLE_PATH = "/console"
 _NOWHERE = "/console/nowhere"
 """A path without a page."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_KEPT = (b"toll-form", b"kept")
+"""The header of a form that a script sends and keeps as it was filled in."""
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -70,10 +72,24 @@ def with_console(public: ASGIApp) -> ASGIApp:
             scope["state"] = {"public": public}
             # A name may contain any character, even a slash: only path parameters are decoded.
             scope["path"] = scope["raw_path"].decode("latin-1")
-            return console(scope, receive, send)
+            is_kept = _KEPT in scope["headers"]
+            return console(scope, receive, _telling_where_to_go(send) if is_kept else send)
         return public(scope, receive, send)
 
     return handle
+
+
+def _telling_where_to_go(send: Send) -> Send:
+    """Answer with the next page's address in place of a redirect, which a script can't but follow:
+    the page would be made twice.
+    """
+
+    async def tell(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == HTTPStatus.SEE_OTHER:
+            message["status"] = int(HTTPStatus.OK)
+        await send(message)
+
+    return tell
 
 
 def console_alone(public: ASGIApp) -> ASGIApp:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
 from litestar import Request
@@ -73,10 +73,17 @@ def target(path: str, /, **query: str | None) -> str:
     return f"{path}?{said}" if said else path
 
 
+def _page_of(request: Request[Any, Any, Any]) -> str:
+    """Return the path and query of the page that is asked for, or that a form was sent from."""
+    asked = str(request.url)
+    page = urlsplit(request.headers.get("referer", asked) if request.method == "POST" else asked)
+    return page.path + (f"?{page.query}" if page.query else "")
+
+
 async def visit(request: Request[Any, Any, Any]) -> Visit:
     """Return the signed-in person's visit. Raises `SignedOutError`, `RefusalError`."""
     client = public_client(request, request.cookies.get(COOKIE, ""))
-    back = str(request.url.path) + (f"?{request.url.query}" if request.url.query else "")
+    back = _page_of(request)
     if not client.key:
         raise SignedOutError(back)
     try:

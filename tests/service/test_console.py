@@ -778,6 +778,34 @@ def test_a_form_that_is_refused_stays_as_it_was_filled_in_below_the_reason(desk:
     assert page.input_value("input[name=retention_days]") == "500"
 
 
+def test_a_form_that_is_taken_asks_for_the_next_page_once(desk: Desk) -> None:
+    page = desk.page("/console/settings")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
+    page.fill("input[name=retention_days]", "401")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".notice.good")
+    assert [each for each in asked if "/console/settings" in each] == [
+        f"POST {desk.url}/console/settings",
+        f"GET {desk.url}/console/settings?saved=1",
+    ]
+
+
+def test_a_form_comes_back_as_it_was_typed_once_one_is_signed_in_again(desk: Desk) -> None:
+    page = desk.page("/console/settings")
+    page.fill("input[name=retention_days]", "402")
+    page.set_checked("input[name=approve_lists]", checked=True)
+    page.context.clear_cookies()
+    page.press("input[name=time_zone]", "Enter")
+    page.fill("input[name=key]", desk.key)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/settings")
+    assert page.input_value("input[name=retention_days]") == "402"
+    assert page.is_checked("input[name=approve_lists]")
+    page.reload()
+    assert page.input_value("input[name=retention_days]") != "402"
+
+
 def test_the_printed_report_has_no_controls(desk: Desk) -> None:
     page = desk.page("/console/report")
     page.emulate_media(media="print")

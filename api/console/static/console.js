@@ -63,9 +63,14 @@ document.addEventListener("submit", async (event) => {
   form.ariaBusy = "true";
   leaves = false;
   const body = new URLSearchParams(new FormData(form, event.submitter));
-  const answer = await fetch(form.action, { method: "POST", body }).catch(() => null);
+  const headers = { "toll-form": "kept" };
+  const answer = await fetch(form.action, { method: "POST", body, headers }).catch(() => null);
   if (leaves) return;
-  if (answer?.redirected) return location.assign(answer.url);
+  const next = answer?.headers.get("location");
+  if (next) {
+    if (new URL(next, location).pathname === "/console/sign-in") keep(form);
+    return location.assign(next);
+  }
   form.ariaBusy = null;
   refuse(form, new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html"));
 });
@@ -77,6 +82,38 @@ function refuse(form, page) {
   const field = form.elements[said.querySelector("code")?.textContent.split(".").at(-1)];
   if (field) field.focus();
   else said.scrollIntoView({ block: "nearest" });
+}
+
+// A form that was sent after the session's end comes back as it was typed, once one is signed in.
+function keep(form) {
+  const typed = [thisPage(), form.getAttribute("action"), [...new FormData(form)]];
+  sessionStorage.setItem("typed", JSON.stringify(typed));
+}
+
+function bringBack() {
+  const [page, action, typed] = JSON.parse(sessionStorage.getItem("typed") ?? "[]");
+  if (page !== thisPage()) return;
+  sessionStorage.removeItem("typed");
+  const form = [...document.querySelectorAll("form[data-kept]")].find((each) => each.getAttribute("action") === action);
+  if (form) fill(form, typed);
+}
+
+function thisPage() {
+  return location.pathname + location.search;
+}
+
+function fill(form, typed) {
+  for (const field of form.elements) {
+    const values = typed.filter(([name]) => name === field.name);
+    if (field.type === "checkbox" || field.type === "radio") field.checked = values.some(([, value]) => value === field.value);
+    else if (values.length && field.type !== "hidden" && field.type !== "file") {
+      field.value = values[0][1];
+      typed.splice(typed.indexOf(values[0]), 1);
+    }
+  }
+  const folded = form.closest("details");
+  if (folded) folded.open = true;
+  form.scrollIntoView({ block: "nearest" });
 }
 
 function plainNotice(text = document.documentElement.dataset.failed) {
@@ -94,3 +131,5 @@ document.addEventListener("htmx:before:request", (event) => {
   const inUse = fresh.contains(document.activeElement) || fresh.querySelector("details[open]");
   if (document.hidden || inUse) event.preventDefault();
 });
+
+bringBack();

@@ -15,7 +15,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from tollkeeper.api.http.authentication import await_turn, let_in
-from tollkeeper.api.http.errors import JSON, answer, method_not_allowed, unknown_path
+from tollkeeper.api.http.errors import (
+    JSON,
+    answer,
+    method_not_allowed,
+    nothing_at_root,
+    unknown_path,
+)
 from tollkeeper.api.http.logs import request_log
 from tollkeeper.api.http.request import (
     DirectRequest,
@@ -97,6 +103,8 @@ def _dispatch(
     """Return the coroutine that answers the request. Raises `Problem` 404 and 405."""
     method = scope["method"]
     if route is None:
+        if scope["path"] == "/":
+            raise nothing_at_root(has_console=state_of(scope).service.settings.console == "on")
         raise unknown_path()
     if method not in route.methods:
         raise method_not_allowed(route.allow)

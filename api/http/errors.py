@@ -87,6 +87,13 @@ def unknown_path() -> Problem:
     return not_found("path", "there is nothing at this path")
 
 
+def nothing_at_root(*, has_console: bool) -> Problem:
+    """The answer to whoever opens the address to see what is there."""
+    pages = ", and the pages for people are at `/console`" if has_console else ""
+    message = f"the interface is below `/v1`, `/schema` describes it{pages}"
+    return not_found("path", f"there is nothing at this path: {message}")
+
+
 def method_not_allowed(allowed: str) -> Problem:
     message = f"use {allowed} here"
     return Problem(

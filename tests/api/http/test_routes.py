@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tollkeeper.api.http.document import document
+from tollkeeper.api.http.settings import Settings
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -166,3 +167,15 @@ async def test_a_query_parameter_is_given_once_unless_several_are_read(service: 
 
 def _without(headers: httpx.Headers, names: set[str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name not in names}
+
+
+@pytest.mark.parametrize("console", ["on", "off"])
+async def test_whoever_opens_the_address_is_told_where_to_go(
+    service: Service, console: str
+) -> None:
+    async with service.client_with(None, Settings(console=console)) as stranger:
+        answer = await stranger.get("/")
+        assert (answer.status_code, errors(answer)) == (404, [("path", "not_found")])
+        places = re.findall("`(/[^`]*)`", answer.json()["errors"][0]["message"])
+        assert places == ["/v1", "/schema", *(["/console"] if console == "on" else [])]
+        assert (await stranger.get("/schema")).status_code == 200

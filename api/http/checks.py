@@ -254,18 +254,21 @@ async def check(
     sent = await read_json(request, CheckBody)
     key, library = request.key, stored_library(request.account)
     content = sent.text.encode("utf-8", "surrogatepass")
+    differences: tuple[Difference, ...] | None = None
     try:
         found = await request.jobs.brief(key.account, CHECK_SECONDS, check_text, content, library)
+        active = (
+            found.name and found.kind and active_version(request.account, found.kind, found.name)
+        )
+        if active:
+            differences = await request.jobs.brief(
+                key.account, CHECK_SECONDS, differences_from, content, library, active
+            )
     except JobExceededError as error:
         raise invalid_at("text", "out_of_range", f"checking it: {error}") from None
     plans = request.engine.active[key.account].plans()
     answer = await asyncio.to_thread(_answer, found, sent.text, plans)
-    active = found.name and found.kind and active_version(request.account, found.kind, found.name)
-    if active:
-        differences = await request.jobs.brief(
-            key.account, CHECK_SECONDS, differences_from, content, library, active
-        )
-        answer = replace(answer, differences=differences)
+    answer = replace(answer, differences=differences)
     if not (is_to_prove and found.kind == "rule" and found.name is not None):
         return answer
     return replace(answer, proofs=await _prove(request, content, library.names, found.name))

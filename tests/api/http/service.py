@@ -120,3 +120,8 @@ def payment(**changed: Any) -> dict[str, Any]:
 def errors(response: httpx.Response) -> list[tuple[str, str]]:
     """The answer's errors as (field, type)."""
     return [(item["field"], item["type"]) for item in response.json()["errors"]]
+
+
+def need_all_memory(*_given: object) -> None:
+    """A job that needs more memory than a job may have."""
+    raise MemoryError

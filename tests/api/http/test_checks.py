@@ -11,7 +11,7 @@ from tollkeeper.api.http import checks
 from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.engine.offline.jobs import jobs
 from tollkeeper.grammar.formatter import format_file
-from tollkeeper.tests.api.http.service import HURRIED, Service, errors
+from tollkeeper.tests.api.http.service import HURRIED, Service, errors, need_all_memory
 
 pytestmark = pytest.mark.anyio
 
@@ -135,6 +135,16 @@ async def test_a_text_that_takes_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(checks, "CHECK_SECONDS", 0.001)
     monkeypatch.setattr(jobs, "PATIENCE", 100_000)
+    answer = await service.client.post("/v1/checks", json={"text": RULE})
+    assert answer.status_code == 422
+    assert errors(answer) == [("text", "out_of_range")]
+
+
+async def test_a_text_whose_differences_need_too_much_is_refused(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.client.post("/v1/rules/gate/versions?publish=true&untested=true", content=RULE)
+    monkeypatch.setattr(checks, "differences_from", need_all_memory)
     answer = await service.client.post("/v1/checks", json={"text": RULE})
     assert answer.status_code == 422
     assert errors(answer) == [("text", "out_of_range")]

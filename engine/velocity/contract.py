@@ -92,30 +92,21 @@ whose.
 """
 
 
+@dataclass(frozen=True)
 class CountedSeries:
-    """Functions that add records to several series, compiled when they are first called for.
+    """Functions that add records to several series.
 
     `positions` are each series' index in the groups that `count` returns. `add` does the same
-    without groups, and is quicker.
+    without groups, and is quicker: for many records in a row. It is compiled when first called for.
     """
 
-    def __init__(
-        self,
-        positions: tuple[int, ...],
-        compile_count: Callable[[], Count],
-        compile_add: Callable[[], Count],
-    ) -> None:
-        self.positions = positions
-        self._compile_count = compile_count
-        self._compile_add = compile_add
-
-    @cached_property
-    def count(self) -> Count:
-        return self._compile_count()
+    positions: tuple[int, ...]
+    count: Count
+    compile_add: Callable[[], Count]
 
     @cached_property
     def add(self) -> Count:
-        return self._compile_add()
+        return self.compile_add()
 
 
 @dataclass(frozen=True, slots=True)

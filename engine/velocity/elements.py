@@ -69,7 +69,7 @@ def _count_one_by_one(plans: Sequence[SeriesPlan]) -> CountedSeries:
         return groups
 
     positions = tuple(list(by_key).index(plan.by) for plan in plans)
-    return CountedSeries(positions, lambda: count, lambda: count)
+    return CountedSeries(positions, count, lambda: count)
 
 
 def add_record(count: Count, state: State, time: int, puts: Sequence[Put]) -> Sequence[Any]:

@@ -137,7 +137,7 @@ class SeriesSet:
         """Remove the observed record's elements from the series for windows."""
         self._deferred.clear()
         for route in self._find_routes(event, False):
-            elements = elements_of(route.counted.add, len(route.puts), state)
+            elements = elements_of(route.counted.count, len(route.puts), state)
             for index, items in elements.items():
                 for series in route.series[index]:
                     if isinstance(series, Series):
@@ -307,8 +307,8 @@ def _replace(
 def _elements_of_states(
     route: SeriesRoute, old: State | None, new: State | None
 ) -> tuple[dict[int, list[Element]], dict[int, list[Element]]]:
-    add, puts = route.counted.add, len(route.puts)
-    return elements_of(add, puts, old), elements_of(add, puts, new)
+    count, puts = route.counted.count, len(route.puts)
+    return elements_of(count, puts, old), elements_of(count, puts, new)
 
 
 def _replace_elements(

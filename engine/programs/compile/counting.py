@@ -60,7 +60,7 @@ class Counting:
         }
         return CountedSeries(
             tuple(map(every.index, keys)),
-            partial(self._function, chosen, keys, on_demand=(), returned=every),
+            self._function(chosen, keys, on_demand=(), returned=every),
             partial(self._function, chosen, keys, on_demand=asked, returned=()),
         )
 

@@ -110,7 +110,7 @@ def _reads_settings(part: p.Expression) -> bool:
 @settings(max_examples=PROGRAMS, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, seed: int) -> None:
     compiled = compile_series(of, Digests(()), VOCABULARY)
-    together = Counting({"one": (of, missing)}, Digests(()), VOCABULARY)(("one",)).function
+    together = Counting({"one": (of, missing)}, Digests(()), VOCABULARY)(("one",))
     random = Random(seed)
     for _ in range(RECORDS):
         record = payment(random)
@@ -124,14 +124,15 @@ def test_a_record_brings_what_the_interpreter_says(of: p.Series, missing: bool, 
         of_record = (record, None, None, ENVIRONMENT, None)
         assert list(compiled.values(*of_record)) == brought
         assert compiled.key(*of_record) == (None if key is None else (key,))
-        put: list[Any] = []
-
-        def take(*element: Any, into: list[Any] = put) -> None:
-            into.append(element)
-
-        together(*of_record, 7, [take])
         is_put = key is not None and taken and (missing or brought != [None])
-        assert put == ([(7, key, brought[0])] if is_put else [])
+        for function in (together.count, together.add):
+            put: list[Any] = []
+
+            def take(*element: Any, into: list[Any] = put) -> None:
+                into.append(element)
+
+            function(*of_record, 7, [take])
+            assert put == ([(7, key, brought[0])] if is_put else [])
 
 
 @given(several_series(), st.booleans(), st.integers(0, 2**32))
@@ -147,14 +148,16 @@ def test_series_counted_together_put_what_the_interpreter_says_of_each(
         record = payment(random)
         program = replace(rule(()), lets=lets)
         scope = scope_of(program, Inputs(record, (), ENVIRONMENT, None), VOCABULARY)
-        put: list[list[Any]] = [[] for _ in several]
 
-        def taking(into: list[Any]) -> Any:
-            return lambda *element: into.append(element)
+        def put_by(
+            function: Any, inputs: tuple[Any, ...] = (record, None, None, ENVIRONMENT, None)
+        ) -> tuple[Any, list[list[Any]]]:
+            put: list[list[Any]] = [[] for _ in several]
+            takers = [lambda *element, into=into: into.append(element) for into in put]
+            return function(*inputs, 7, takers), put
 
-        groups = together.function(
-            record, None, None, ENVIRONMENT, None, 7, [taking(each) for each in put]
-        )
+        groups, put = put_by(together.count)
+        assert put_by(together.add)[1] == put
         for index, of in enumerate(several):
             key = tuple(evaluate(part, scope) for part in of.by)
             group = None if None in key else key[0] if len(key) == 1 else key

@@ -80,13 +80,18 @@ def watch_files(paths: Sequence[Path]) -> NoReturn:
     from tollkeeper.engine.offline.rule_files import check_files, last_written
 
     try:
+        seen = last_written(paths)
         while True:
-            seen = last_written(paths)
             with suppress(FileNotFoundError):  # an editor may be replacing a file
                 found = check_files(paths)
                 out.clear()
                 show_found(found)
-            while last_written(paths) == seen:
+            while (newest := last_written(paths)) == seen:
                 time.sleep(WATCH_EVERY_S)
+            # An editor may empty a file before it writes it.
+            while newest != seen:
+                seen = newest
+                time.sleep(WATCH_EVERY_S)
+                newest = last_written(paths)
     except KeyboardInterrupt:
         sys.exit(OK)

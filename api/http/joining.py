@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from socket import SHUT_RDWR, socket
 from ssl import SSLContext
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
@@ -92,9 +93,10 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
     standing = await journal.standing()
     if (folder / FILE).exists() or not (standing.is_held and standing.address):
         return
+    sockets: list[socket] = []
     try:
         key = open_folder_key(key_folder_of(source))
-        take = partial(_take, standing.address, tls, _proof(key, shard), shard)
+        take = partial(_take, sockets, standing.address, tls, _proof(key, shard), shard)
         # At once: the owner may have to write the snapshot first.
         taking = (
             asyncio.to_thread(take, name, path, is_checked=is_checked)
@@ -110,9 +112,13 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
         snapshot.replace(folder / FILE)
         write_seen_amendment(folder, journal.identity(), min(known))
         log.info("windows_taken", owner=standing.owner)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         log.info("windows_not_taken", owner=standing.owner, reason=str(error) or "it is silent")
     finally:
+        # A node that is told to end would wait for a thread that waits for the owner.
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(SHUT_RDWR)
         for path in (ages, snapshot):
             path.unlink(missing_ok=True)
 
@@ -122,6 +128,7 @@ def _proof(key: FolderKey, shard: int) -> bytes:
 
 
 def _take(
+    sockets: list[socket],
     address: str,
     tls: SSLContext | None,
     proof: bytes,
@@ -132,17 +139,23 @@ def _take(
     is_checked: bool,
 ) -> int:
     """Write one file; return the last amendment that it takes into account. One that `is_checked` when
-    it is read need not be on disk. Raises `OSError`, `HTTPException`.
+    it is read need not be on disk. The connection's socket is added to `sockets`. Raises `OSError`,
+    `HTTPException`, `ValueError`.
     """
     with closing(_connect(address, tls)) as connection:
-        connection.sock.settimeout(_BEGINNING_S)
+        # The connection lets go of its socket if the owner is to end it after the answer.
+        way = connection.sock
+        sockets.append(way)
+        way.settimeout(_BEGINNING_S)
         headers = {SHARD.decode(): str(shard), _PROOF.decode(): proof.decode()}
         connection.request("GET", KEPT_FILES + name, headers=headers)
         answer = connection.getresponse()
         if answer.status != HTTPStatus.OK:
             raise ConnectionError(f"the owner answers {answer.status} for `{name}`")
-        connection.sock.settimeout(_PART_S)
-        left = int(answer.headers["content-length"])
+        way.settimeout(_PART_S)
+        left, amended = (
+            int(answer.headers.get(name, "")) for name in ("content-length", _AMENDED.decode())
+        )
         part = memoryview(bytearray(_PART))
         with path.open("wb") as file:
             path.chmod(0o600)
@@ -155,7 +168,7 @@ def _take(
             if not is_checked:
                 file.flush()
                 os.fsync(file.fileno())
-        return int(answer.headers[_AMENDED.decode()])
+        return amended
 
 
 def _connect(address: str, tls: SSLContext | None) -> HTTPConnection:

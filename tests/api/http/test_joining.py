@@ -36,14 +36,17 @@ def owner_that_answers(answer: bytes) -> Iterator[str]:
             giving.join()
 
 
-def head(length: int) -> bytes:
-    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\ntoll-amended: 7\r\n\r\n" % length
+def head(length: int, more: bytes = b"") -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\ntoll-amended: 7\r\n%b\r\n" % (length, more)
 
 
-def test_a_file_arrives_as_it_was_sent_with_what_it_takes_into_account(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [b"", b"connection: close\r\n"])
+def test_a_file_arrives_as_it_was_sent_with_what_it_takes_into_account(
+    tmp_path: Path, more: bytes
+) -> None:
     path = tmp_path / "file"
-    with owner_that_answers(head(len(BODY)) + BODY) as address:
-        assert _take(address, None, b"proof", 1, "file", path, is_checked=False) == 7
+    with owner_that_answers(head(len(BODY), more) + BODY) as address:
+        assert _take([], address, None, b"proof", 1, "file", path, is_checked=False) == 7
     assert path.read_bytes() == BODY
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -55,15 +58,16 @@ def test_a_file_arrives_as_it_was_sent_with_what_it_takes_into_account(tmp_path:
         head(len(BODY)),
         b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n",
         b"nothing like an answer\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc",
         b"",
     ],
 )
 def test_a_file_that_does_not_arrive_whole_is_refused(tmp_path: Path, answer: bytes) -> None:
     with (
         owner_that_answers(answer) as address,
-        pytest.raises((OSError, HTTPException)),
+        pytest.raises((OSError, HTTPException, ValueError)),
     ):
-        _take(address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
+        _take([], address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
 
 
 def test_an_owner_that_is_silent_within_a_file_is_given_up(
@@ -75,7 +79,7 @@ def test_an_owner_that_is_silent_within_a_file_is_given_up(
 
         def take() -> None:
             try:
-                _take(address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
+                _take([], address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
             except OSError as error:
                 taken.append(error)
 
@@ -87,3 +91,25 @@ def test_an_owner_that_is_silent_within_a_file_is_given_up(
             connection.sendall(head(len(BODY)) + BODY[:1])
             taking.join()
     assert isinstance(taken[0], TimeoutError)
+
+
+def test_a_node_that_ends_waits_for_no_owner(tmp_path: Path) -> None:
+    sockets: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended: list[Exception] = []
+
+        def take() -> None:
+            try:
+                _take(sockets, address, None, b"proof", 1, "f", tmp_path / "f", is_checked=True)
+            except (OSError, HTTPException) as error:
+                ended.append(error)
+
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        taking = Thread(target=take)
+        taking.start()
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1 << 16)
+            sockets[0].shutdown(socket.SHUT_RDWR)
+            taking.join()
+    assert ended

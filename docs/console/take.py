@@ -93,7 +93,8 @@ def _take_all(page: Page, home: str) -> None:
     page.keyboard.press("j")
     _take_here(page, "review")
     page.goto(f"{home}/contain")
-    page.click("main form button")
+    with page.expect_navigation():
+        page.click("main form button")
     _take(page, after_containing)
     _propose(page, home, rule)
     _take(page, after_proposing)
@@ -126,7 +127,8 @@ def _propose(page: Page, home: str, rule: str) -> None:
     """
     page.goto(f"{home}/settings")
     page.check("input[name=approve_publish]")
-    page.click("main form button >> nth=0")
+    with page.expect_navigation():
+        page.click("main form button >> nth=0")
     for text in ("Nobody is awake, and it goes on", "Fewer people challenged by day"):
         page.goto(f"{rule}/edit")
         sent = {name: page.input_value(f"[name={name}]") for name in ("name", "expected", "text")}

@@ -70,46 +70,43 @@ def test_a_file_that_does_not_arrive_whole_is_refused(tmp_path: Path, answer: by
         _take([], address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
 
 
+@contextmanager
+def taking_from_an_owner(
+    path: Path, sockets: list[socket.socket]
+) -> Iterator[tuple[socket.socket, list[Exception]]]:
+    """The owner's end of a connection on which a thread takes a file, and what the thread raised; it
+    has ended when the context is left.
+    """
+    raised: list[Exception] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        def take() -> None:
+            try:
+                _take(sockets, address, None, b"proof", 1, "file", path, is_checked=True)
+            except (OSError, HTTPException) as error:
+                raised.append(error)
+
+        taking = Thread(target=take)
+        taking.start()
+        connection, _ = server.accept()
+        with connection:
+            yield connection, raised
+            taking.join()
+
+
 def test_an_owner_that_is_silent_within_a_file_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(joining, "_PART_S", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        taken: list[OSError] = []
-
-        def take() -> None:
-            try:
-                _take([], address, None, b"proof", 1, "file", tmp_path / "file", is_checked=True)
-            except OSError as error:
-                taken.append(error)
-
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        taking = Thread(target=take)
-        taking.start()
-        connection, _ = server.accept()
-        with connection:
-            connection.sendall(head(len(BODY)) + BODY[:1])
-            taking.join()
-    assert isinstance(taken[0], TimeoutError)
+    with taking_from_an_owner(tmp_path / "file", []) as (connection, raised):
+        connection.sendall(head(len(BODY)) + BODY[:1])
+    assert isinstance(raised[0], TimeoutError)
 
 
 def test_a_node_that_ends_waits_for_no_owner(tmp_path: Path) -> None:
     sockets: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ended: list[Exception] = []
-
-        def take() -> None:
-            try:
-                _take(sockets, address, None, b"proof", 1, "f", tmp_path / "f", is_checked=True)
-            except (OSError, HTTPException) as error:
-                ended.append(error)
-
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        taking = Thread(target=take)
-        taking.start()
-        connection, _ = server.accept()
-        with connection:
-            connection.recv(1 << 16)
-            sockets[0].shutdown(socket.SHUT_RDWR)
-            taking.join()
-    assert ended
+    with taking_from_an_owner(tmp_path / "file", sockets) as (connection, raised):
+        connection.recv(1 << 16)
+        sockets[0].shutdown(socket.SHUT_RDWR)
+    assert raised

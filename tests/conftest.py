@@ -9,12 +9,13 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Generator
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from shutil import disk_usage
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, settings, strategies
 
 from tollkeeper.tests.examples import examples
 
@@ -69,8 +70,20 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     return SharedDir.from_parent(parent, path=path)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    items: list[pytest.Item],
+) -> Generator[None, object, object]:
+    sort_items(items)
+    # Hypothesis keeps what it reads of our sources and of Unicode: one worker reads, others find it.
+    with Path(__file__).open("rb") as shared:
+        flock(shared, LOCK_EX)
+        result = yield
+        strategies.text().validate()
+    return result
+
+
+def sort_items(items: list[pytest.Item]) -> None:
     """In the order of their folders, but those of running services come first: they wait for much,
     and other workers reckon meanwhile. Of these, files of few tests have the longest ones: none is
     left for the end, when others have nothing to do beside it.

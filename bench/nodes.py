@@ -60,7 +60,10 @@ TURN = 10
 BEFORE = 20
 """The payments answered before the owner is ended, and after it."""
 _OWNER = "SELECT nodes.process FROM nodes JOIN shards ON owner = node"
-_WHOLE = "SELECT count(*) FROM nodes JOIN shards ON place >= last_place WHERE is_whole"
+_WHOLE = (
+    "SELECT count(*) FROM nodes JOIN shards ON place >= last_place"
+    " WHERE is_whole AND seen_at > clock_timestamp() - interval '5 seconds'"
+)
 _KEPT = "SELECT pg_database_size(current_database()), count(*) FROM journal WHERE kind = 1"
 _BACKENDS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
 ENDS = {signal.SIGTERM: "told to end", signal.SIGKILL: "killed"}

@@ -57,6 +57,8 @@ _SESSION = (
     " -c default_transaction_isolation=read\\ committed"
     # A bitmap scan would sort all remaining entries of an account for each batch that is read.
     " -c enable_bitmapscan=off"
+    # Each query has its index; a table without statistics yet would be read as a whole.
+    " -c enable_seqscan=off -c jit=off"
 )
 _DEFAULTS: dict[str, Any] = {
     "application_name": "tollkeeper",

@@ -207,7 +207,8 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
         node.serve(engine, wrapped(public_app(service)), answering(service))
         if journal.shard.number == 1:
             serving.admin = create_admin_app(engine, settings, serving.figures)
-        watching = asyncio.create_task(_watch(shard, following))
+        ended = asyncio.Event()
+        watching = asyncio.create_task(_watch(shard, following, ended))
         try:
             shard.opened.set()
             # Compile the header patterns now, not while a payment waits.
@@ -220,7 +221,8 @@ async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
                 await _tell(shard, following)
             yield following
         finally:
-            watching.cancel()
+            # Not cancelled: a heartbeat that is being written would announce a node that is gone.
+            ended.set()
             await asyncio.wait([watching])
             shard.owner_address, shard.successors = "", {}
             if shard.given_to is None:
@@ -258,12 +260,12 @@ async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
     journal.set_followed(standing.safe)
 
 
-async def _watch(shard: SharedShard, following: Following) -> None:
-    """Watch who owns the journal while nothing else does, and announce this node, until cancelled."""
+async def _watch(shard: SharedShard, following: Following, ended: asyncio.Event) -> None:
+    """Watch who owns the journal while nothing else does, and announce this node, until it has ended."""
     journal, node, serving = following.journal, shard.node, shard.serving
     announced_at = 0.0
     may_be_unreachable = journal.shard.number == 1 and is_loopback(serving.address)
-    while True:
+    while not ended.is_set():
         # An owner hears of its end from its appends and renewals.
         if monotonic() - shard.looked_at > (_OWN_LOOK_S if node.decides else _SILENT_S):
             try:
@@ -279,7 +281,9 @@ async def _watch(shard: SharedShard, following: Following) -> None:
                 if may_be_unreachable and out_of_reach(await journal.query(nodes_of)):
                     may_be_unreachable = False
                     log.warning("node_unreachable", address=serving.address, advice=_REACH)
-        await asyncio.sleep(_LOOK_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                await ended.wait()
 
 
 def _learn(shard: SharedShard, journal: PostgresJournal, standing: JournalStanding) -> None:

@@ -144,6 +144,31 @@ async def test_a_node_that_waits_for_its_database_ends_when_it_is_told_to(
                 await broken.acquire()
 
 
+SLOWLY = """
+CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM pg_sleep(1);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER slowly BEFORE INSERT ON nodes FOR EACH ROW EXECUTE FUNCTION wait();
+"""
+WRITING = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE wait_event = 'PgSleep' AND datname = current_database()"
+)
+
+
+async def test_a_node_that_has_ended_is_among_the_nodes_no_more_though_its_heartbeat_takes_long(
+    tmp_path: Path,
+) -> None:
+    with own_database() as url, psycopg.connect(url, autocommit=True) as connection:
+        async with starting(tmp_path, url) as address:
+            await until_ready(address)
+            connection.execute(SLOWLY)
+            while connection.execute(WRITING).fetchone() == (0,):
+                await asyncio.sleep(0.02)
+        assert connection.execute("SELECT count(*) FROM nodes").fetchone() == (0,)
+
+
 async def test_a_node_that_joins_restores_one_shard_after_the_other_to_own_the_first_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ from tollkeeper.engine.lists.contents import Contents, add_entries, build_conten
 from tollkeeper.engine.make_change import contents_of, put_in_force
 from tollkeeper.engine.open import settle_as_owner
 from tollkeeper.engine.privacy.deletion import finish_deletions
+from tollkeeper.engine.privacy.erasure import take_up_erasures
 from tollkeeper.engine.privacy.forgetting import drop_unfinished_erasures
 from tollkeeper.engine.programs.load import load_account
 from tollkeeper.engine.progress import unwatched
@@ -175,6 +176,7 @@ async def become_owner(following: Following) -> None:
     await engine.seen_times.own(following.journal.flush)
     await settle_as_owner(engine)
     await finish_deletions(engine)
+    await take_up_erasures(engine)
     await recover_alerts(engine)
     # New sessions: how long the former owner's were idle is not known here.
     engine.sessions = Sessions(engine.clock(), engine.journal.shard.number)

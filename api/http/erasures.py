@@ -54,7 +54,7 @@ class ErasureAnswer(Struct, frozen=True):
     "erase_person",
     tag=ACCOUNT,
     summary="Erase one person's data",
-    doc="""The erasure is permanent, and made by one request. If it fails, the service tries again every five minutes. Sent again, it erases what arrived since, or what an interrupted run left over.
+    doc="""The erasure is permanent, and made by one request. Once the request is stored, the erasure is made: if it fails, the service tries again every five minutes, and after a restart. Sent again, it erases what arrived since.
 
 - Of the person's payments: user, device, backend, metadata and the card's digits. The decision stays, and so do amount, merchant, status and attempts.
 - Of events that name the person: free texts and addresses.

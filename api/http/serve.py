@@ -44,8 +44,9 @@ from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.openid.providers import OpenIdError, read_providers
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.privacy.deletion import finish_deletions
+from tollkeeper.engine.privacy.erasure import take_up_erasures
+from tollkeeper.engine.privacy.make_erasures import make_erasures
 from tollkeeper.engine.privacy.retention import keep_to_retention
-from tollkeeper.engine.privacy.retry_erasures import retry_erasures
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.end_publications import end_publications
 from tollkeeper.engine.publish.queue import answer_requests
@@ -136,7 +137,7 @@ async def _serve(settings: Settings, progress: Progress) -> None:
 
 
 async def own_journal(engine: Engine, snapshot_s: float | None) -> None:
-    """Run the journal owner's background work until cancelled: alerts, answers to commands,
+    """Run the journal owner's background work until cancelled: alerts, answers to commands, erasures,
     purging, and every `snapshot_s` seconds a snapshot of the windows.
 
     Raises a group that contains `Fenced` if another process took the journal over.
@@ -146,7 +147,7 @@ async def own_journal(engine: Engine, snapshot_s: float | None) -> None:
         tasks.create_task(deliver(engine, notice_body))
         tasks.create_task(answer_requests(engine))
         tasks.create_task(keep_to_retention(engine))
-        tasks.create_task(retry_erasures(engine))
+        tasks.create_task(make_erasures(engine))
         tasks.create_task(watch_disk(engine))
         tasks.create_task(watch_clock(engine))
         tasks.create_task(keep_key_uses(engine))
@@ -279,6 +280,7 @@ async def run_background(
             # Compile the header patterns now, not while a payment waits.
             engine.clients({"user-agent": "tollkeeper"})
             await finish_deletions(engine)
+            await take_up_erasures(engine)
             await rebuild(engine, progress)
             settle_memory()
             while server is not None and not server.started:

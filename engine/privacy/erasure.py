@@ -1,14 +1,14 @@
 """Erase one person's data from payments, events, alerts, lists and windows.
 
-The audit log and the decisions stay. Each step finds by itself what is left to do, and payments
-with the identifier, the only place with a person's addresses, come last, one of each address after
-all others: so an interrupted run can be repeated.
+The request is a change in the journal, open until the erasure is done. The audit log and the
+decisions stay. Each step finds by itself what is left to do, and payments with the identifier, the
+only place with a person's addresses, come last, one of each address after all others: so an
+interrupted run can be repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -29,6 +29,7 @@ from tollkeeper.engine.labels.notes import decode_note, encode_note
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.lists.contents import Contents, has_value, remove_values
 from tollkeeper.engine.lists.entries import canonical_value
+from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.privacy.forgetting import (
     count_payment,
@@ -52,6 +53,7 @@ from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry.changes import (
     EntriesChanged,
     EntriesWanted,
+    ErasureAsked,
     PersonErased,
     ProposalRefused,
     Proposed,
@@ -59,6 +61,7 @@ from tollkeeper.engine.registry.changes import (
     encode_change,
 )
 from tollkeeper.engine.registry.person_entries import PersonEntries
+from tollkeeper.engine.registry.state import OpenErasure
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.find_naming import NamingEntries, find_naming
 from tollkeeper.engine.stored_records import decode_event, decode_recorded, event_reader
@@ -70,13 +73,53 @@ _PAYMENT_KINDS = (Kind.PAYMENT, Kind.UPDATE)
 async def erase_user(engine: Engine, account: int, by: str, user: str) -> PersonErased:
     """Erase all data of a user, and record in the audit log how much that was.
 
-    Raises `JournalError`; calling it again does the rest, for which it remembers what the windows
-    still count of entries that no longer name the user. Data that arrive while it runs are erased
-    too.
+    Raises `JournalError`; once the request is in the journal, its owner does the rest, for which it
+    remembers what the windows still count of entries that no longer name the user. Data that arrive
+    while it runs are erased too.
     """
+    await _ask(engine, account, by, user)
     found = engine.unfinished_erasures.setdefault((account, user), PersonEntries(by))
     async with engine.publishing[account]:
         return await _erase(engine, account, by, user, found)
+
+
+async def _ask(engine: Engine, account: int, by: str, user: str) -> None:
+    """Put the request into the journal, unless it is there and its user can be read from it."""
+    person = Person(user).digest
+    async with engine.changing:
+        known = engine.state.accounts[account].erasures.get(person)
+        if known is None or _unseal(engine, account, person, known) is None:
+            sealed = engine.folder_key.seal(user, _sealed_for(account, person))
+            await make_change(engine, account, by, ErasureAsked(person, sealed))
+
+
+def _unseal(engine: Engine, account: int, person: str, erasure: OpenErasure) -> str | None:
+    """The user whose erasure is open; None when nothing is left to erase, or with another key."""
+    if erasure.sealed is None:
+        return None
+    return engine.folder_key.unseal(erasure.sealed, _sealed_for(account, person))
+
+
+def _sealed_for(account: int, person: str) -> str:
+    return f"{account} {person}"
+
+
+async def take_up_erasures(engine: Engine) -> None:
+    """Add the erasures that a former owner of the journal left open to the unfinished ones, and close
+    those of which nothing is left to erase, before traffic comes. Raises `JournalError`.
+    """
+    for account, known in engine.state.accounts.items():
+        for person, erasure in known.erasures.items():
+            user = _unseal(engine, account, person, erasure)
+            if user is not None:
+                engine.unfinished_erasures.setdefault((account, user), PersonEntries(erasure.by))
+            elif erasure.sealed is None:
+                async with engine.changing:
+                    erased = PersonErased(person, 0, 0, 0, {})
+                    await make_change(engine, account, erasure.by, erased)
+            else:
+                reason = "it was asked for under another key of the folder: send it again"
+                get_logger().warning("not_erased", account=account, reason=reason)
 
 
 async def finish_erasure(engine: Engine, account: int, user: str) -> None:
@@ -90,6 +133,8 @@ async def finish_erasure(engine: Engine, account: int, user: str) -> None:
 async def _erase(
     engine: Engine, account: int, by: str, user: str, found: PersonEntries
 ) -> PersonErased:
+    # One that was asked for twice was closed by the first.
+    await _ask(engine, account, by, user)
     async with rewriting(engine, account):
         person = await asyncio.to_thread(_find_person, engine, account, user, found)
         named = await asyncio.to_thread(_find_named, engine, account, person)
@@ -110,12 +155,14 @@ async def _erase(
         alerts = await follow_journal(engine, account)
         await _recount_events(engine, account, found)
         erased = PersonErased(
-            person=hashlib.sha256(user.encode(errors="surrogatepass")).hexdigest(),
+            person=person.digest,
             payments=len(found.first),
             events=len(found.events),
             alerts=alerts,
             list_entries=entries,
         )
+        # Not later: an identifier that is left is one of an open erasure.
+        await engine.journal.rewrite(account, _without_identifier, (Kind.CHANGE,), [person.digest])
         async with engine.changing:
             await make_change(engine, account, by, erased)
     engine.unfinished_erasures.pop((account, user), None)
@@ -255,6 +302,15 @@ def _in_changes(person: Person) -> Callable[[Entry], Entry]:
         return entry._replace(body=encode_change(recorded.by, left, recorded.request))
 
     return erase
+
+
+def _without_identifier(entry: Entry) -> Entry:
+    """The entry, without the identifier if it is a request for an erasure."""
+    recorded = decode_change(entry)
+    if not isinstance(recorded.change, ErasureAsked):
+        return entry
+    asked = replace(recorded.change, sealed=None)
+    return entry._replace(body=encode_change(recorded.by, asked, recorded.request))
 
 
 def _without_person(wanted: EntriesWanted, person: Person) -> EntriesWanted:

@@ -7,6 +7,7 @@ and addresses are erased, as their type does not say whether they are personal d
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -36,6 +37,11 @@ class Person:
 
     user: str
     emails: frozenset[str] = frozenset()
+
+    @property
+    def digest(self) -> str:
+        """What the audit log names the person by: the SHA-256, in hex, of the identifier."""
+        return hashlib.sha256(self.user.encode()).hexdigest()
 
     @property
     def names(self) -> frozenset[str]:

@@ -48,6 +48,7 @@ _DETAILS: Mapping[type[Struct], tuple[str, ...]] = {
     c.EntriesChanged: ("action", "count", "values"),
     c.ListReplaced: ("count",),
     c.WebhookSet: ("kinds", "only", "paused"),
+    c.ErasureAsked: ("person",),
     c.PersonErased: ("person", "payments", "events", "alerts", "list_entries"),
 }
 _DETAILS_WHEN_SET: Mapping[type[Struct], tuple[str, ...]] = {
@@ -134,7 +135,7 @@ def subject_of(change: c.Change | c.EntriesWanted) -> str:
             return f"list {change.list}"
         case c.WebhookSet() | c.WebhookRemoved():
             return f"webhook {change.url}"
-        case c.PersonErased():
+        case c.ErasureAsked() | c.PersonErased():
             return "person"
         case c.Proposed():
             return f"proposal {change.number}: {subject_of(change.change)}"

@@ -395,8 +395,18 @@ class WebhookRemoved(Struct, frozen=True, tag="webhook_removed"):
     url: str
 
 
+class ErasureAsked(Struct, frozen=True, tag="erasure_asked", omit_defaults=True):
+    """One person's erasure was asked for; `person` is the SHA-256, in hex, of the identifier.
+
+    `sealed` is the identifier, encrypted with the folder's key; None once nothing is left to erase.
+    """
+
+    person: str
+    sealed: bytes | None = None
+
+
 class PersonErased(Struct, frozen=True, tag="person_erased"):
-    """One person's data was erased; `person` is the SHA-256, in hex, of the identifier.
+    """One person's data was erased, as was asked for; `person` as there.
 
     The numbers of payments, events and alerts that held data of the person, and of removed entries
     by list.
@@ -455,6 +465,7 @@ Change: TypeAlias = (
     | ListReplaced
     | WebhookSet
     | WebhookRemoved
+    | ErasureAsked
     | PersonErased
     | ScorecardShipped
 )

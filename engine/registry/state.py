@@ -193,6 +193,14 @@ class Webhook:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenErasure:
+    """An erasure that was asked for and has not ended; `sealed` as in `ErasureAsked`."""
+
+    sealed: bytes | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """`keys` by id, revoked ones included. `suspended_at` (µs) and `suspended_by` are None unless
     the account is suspended. `shipped` is the scorecard, as version 0, that decides where `files`
@@ -204,7 +212,8 @@ class Account:
     `rates_changed` are those of all changes of its rates, oldest first.
 
     `link_makers` are, by user name, the users and keys that ever made sign-in links for it; they
-    stay when the user is removed, as the name may be given again.
+    stay when the user is removed, as the name may be given again. `erasures` are the open
+    ones, by the SHA-256, in hex, of the person's identifier.
     """
 
     number: int
@@ -222,6 +231,7 @@ class Account:
     proposals: PersistentMap[int, Proposal] = field(default_factory=PersistentMap)
     alert_marks: PersistentMap[tuple[int, int], AlertMark] = field(default_factory=PersistentMap)
     searches: PersistentMap[str, str] = field(default_factory=PersistentMap)
+    erasures: PersistentMap[str, OpenErasure] = field(default_factory=PersistentMap)
     shipped: Version | None = None
     test: int | None = None
     live: int | None = None
@@ -316,7 +326,7 @@ def _change_account(accounts: dict[int, Account], recorded: c.RecordedChange) ->
             account = _share(live, replace(account, live=live.number, lists=PersistentMap(empty)))
     else:
         account = accounts[recorded.account]
-        for fold in (_fold_account, _fold_access, _fold_proposal):
+        for fold in (_fold_account, _fold_access, _fold_proposal, _fold_erasure):
             account = fold(account, recorded)
     accounts[recorded.account] = account
     if account.test is not None:
@@ -559,6 +569,16 @@ def _fold_proposal(account: Account, recorded: c.RecordedChange) -> Account:
         reason="" if state == "approved" else getattr(change, "reason", ""),
     )
     return _put(account, "proposals", number, decided)
+
+
+def _fold_erasure(account: Account, recorded: c.RecordedChange) -> Account:
+    match recorded.change:
+        case c.ErasureAsked(person, sealed):
+            return _put(account, "erasures", person, OpenErasure(sealed, recorded.by))
+        case c.PersonErased(person=person):
+            return _remove(account, "erasures", person)
+        case _:
+            return account
 
 
 def _new_key(account: Account, change: c.KeyCreated, recorded: c.RecordedChange) -> ApiKey:

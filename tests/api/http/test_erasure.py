@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 from unittest import mock
 
@@ -11,16 +14,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from tollkeeper.engine.filling import fill
+from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.journal import reads, retention
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.monitors.alerts import Transition, transitions_of
-from tollkeeper.engine.privacy import person, retry_erasures
+from tollkeeper.engine.privacy import make_erasures, person
+from tollkeeper.engine.privacy.erasure import take_up_erasures
+from tollkeeper.engine.registry.changes import ErasureAsked, decode_change
 from tollkeeper.engine.search.find_naming import find_naming
 from tollkeeper.engine.search.follow import Follower
 from tollkeeper.engine.shadows.record import drain
 from tollkeeper.engine.velocity.windows import Windows
-from tollkeeper.tests.api.http.service import Service, errors, payment
+from tollkeeper.tests.api.http.service import Service, errors, open_service, payment
 from tollkeeper.tests.service.process import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -360,13 +366,13 @@ async def test_an_erasure_that_was_killed_while_it_counted_is_done_by_the_next_o
 async def test_an_erasure_that_failed_is_made_without_being_asked_for_again(
     shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry_erasures, "_EVERY_S", 0.01)
+    monkeypatch.setattr(make_erasures, "_EVERY_S", 0.01)
     monkeypatch.setattr(
         shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
     )
     assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
     with capture_logs() as lines:
-        retries = asyncio.create_task(retry_erasures.retry_erasures(shop.engine))
+        retries = asyncio.create_task(make_erasures.make_erasures(shop.engine))
         async with asyncio.timeout(PATIENCE_S):
             while not lines:
                 await asyncio.sleep(0.01)
@@ -382,6 +388,91 @@ async def test_an_erasure_that_failed_is_made_without_being_asked_for_again(
         if each["action"] == "person_erased"
     ]
     assert erased["by"].startswith("toll_")
+
+
+@asynccontextmanager
+async def started_again(shop: Service, folder: Path) -> AsyncIterator[Service]:
+    """A service on the folder as a kill now leaves it, which makes the erasures that are open."""
+    copytree(shop.folder, folder)
+    async with open_service(folder) as again:
+        await take_up_erasures(again.engine)
+        making = asyncio.create_task(make_erasures.make_erasures(again.engine))
+        async with asyncio.timeout(PATIENCE_S):
+            while again.engine.unfinished_erasures:
+                await asyncio.sleep(0.01)
+        making.cancel()
+        yield again
+
+
+def requests_in(service: Service) -> list[bytes | None]:
+    """The encrypted identifiers in the requests for erasures, None where one is erased."""
+    changes = (decode_change(entry).change for entry in entries(service, Kind.CHANGE).values())
+    return [each.sealed for each in changes if isinstance(each, ErasureAsked)]
+
+
+async def told(service: Service) -> list[dict[str, Any]]:
+    trail = (await service.client.get("/v1/audit")).json()["audit"]
+    return [each for each in trail if each["action"] == "person_erased"]
+
+
+async def test_an_erasure_that_was_killed_is_made_after_the_next_start(
+    shop: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
+    )
+    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    assert None not in requests_in(shop)
+    async with started_again(shop, tmp_path / "again") as again:
+        assert [trace for trace in TRACES if trace.lower() in stored(again).lower()] == []
+        assert requests_in(again) == [None]
+        assert not again.engine.state.accounts[1].erasures
+        (erased,) = await told(again)
+        assert erased["by"] in shop.client.headers["authorization"]
+
+
+async def test_an_erasure_that_was_killed_before_it_was_told_is_told_after_the_next_start(
+    shop: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rewrite = shop.engine.journal.rewrite
+
+    async def killed_once_done(*arguments: Any, **named: Any) -> int:
+        rewritten = await rewrite(*arguments, **named)
+        if None in requests_in(shop):
+            raise Unavailable("planted")
+        return rewritten
+
+    monkeypatch.setattr(shop.engine.journal, "rewrite", killed_once_done)
+    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    assert await told(shop) == []
+    async with started_again(shop, tmp_path / "again") as again:
+        assert len(await told(again)) == 1
+        assert not again.engine.state.accounts[1].erasures
+
+
+async def test_an_erasure_asked_for_under_a_key_that_is_lost_is_warned_of_until_it_is_sent_again(
+    shop: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
+    )
+    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    (shop.folder / KEY_FILE).unlink()
+    with capture_logs() as lines:
+        async with started_again(shop, tmp_path / "again") as again:
+            (warned,) = [line for line in lines if line["event"] == "not_erased"]
+            assert "send it again" in warned["reason"]
+            await erase(again)
+            assert requests_in(again) == [None, None]
+            assert not again.engine.state.accounts[1].erasures
+
+
+async def test_an_erasure_that_is_asked_for_twice_at_once_is_open_until_both_are_made(
+    shop: Service,
+) -> None:
+    await asyncio.gather(erase(shop), erase(shop))
+    assert requests_in(shop) == [None, None]
+    assert not shop.engine.state.accounts[1].erasures
 
 
 @pytest.mark.parametrize(

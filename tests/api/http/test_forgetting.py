@@ -161,7 +161,9 @@ async def test_one_persons_data_is_gone_and_the_rest_is_as_it_was(service: Servi
     assert trail[1]["detail"] == {"action": "remove", "count": 2, "values": []}
     (put,) = [item for item in before if item["action"] == "entries_changed"]
     put["detail"]["values"] = ["erased", "erased", "u-bob"]
-    assert trail[2:] == before
+    asked = trail[2]["action"], trail[2]["detail"]
+    assert asked == ("erasure_asked", {"person": erased["person"]})
+    assert trail[3:] == before
     explained = (await service.client.get("/v1/payments/a-1/explanation")).json()["explanation"]
     assert explained["repeated"] is False
 

@@ -67,6 +67,7 @@ EVERY = [
         changes.DecidedFilter(action=("deny",)),
     ),
     changes.WebhookRemoved("https://example.com/"),
+    changes.ErasureAsked("c0ffee", SECRET.encode()),
     changes.PersonErased("c0ffee", 12, 3, 1, {"blocked": 2}),
     changes.ScorecardShipped("bot_behaviour", "text", "c0ffee", 1, SECRET.encode()),
     changes.AccountSuspended(),

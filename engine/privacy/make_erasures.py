@@ -1,4 +1,6 @@
-"""Make erasures that failed, until they succeed: whoever asked for one has no reason to come back."""
+"""Make the erasures that are open, until they succeed: whoever asked for one has no reason to come
+back.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,9 @@ from tollkeeper.engine.runtime import Engine
 _EVERY_S = 300.0
 
 
-async def retry_erasures(engine: Engine) -> None:
-    """Try every five minutes; runs until cancelled. What a process that ended had not erased is not
-    known any more.
-    """
+async def make_erasures(engine: Engine) -> None:
+    """Make those that were taken up, and every five minutes those that failed; runs until cancelled."""
     while True:
-        await asyncio.sleep(_EVERY_S)
         for account, user in list(engine.unfinished_erasures):
             try:
                 await finish_erasure(engine, account, user)
@@ -25,3 +24,4 @@ async def retry_erasures(engine: Engine) -> None:
                 get_logger().warning("not_erased", account=account, reason=str(error))
             except Exception:  # whatever it is, the service goes on and the next round tries again
                 get_logger().exception("not_erased", account=account)
+        await asyncio.sleep(_EVERY_S)

@@ -126,7 +126,12 @@ def _header(visit: Visit) -> Html:
         element("nav", *links, aria_label=words("frame.pages")),
         element(
             "form",
-            element("span", f"{visit.account} · {visit.owner}", class_="who"),
+            element(
+                "span",
+                f"{visit.account} · {visit.owner}",
+                class_="who",
+                data_person=f"{visit.account} {visit.owner}",
+            ),
             element("button", words("frame.sign_out"), class_="quiet"),
             method="post",
             action="/console/sign-out",

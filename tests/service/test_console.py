@@ -806,6 +806,53 @@ def test_a_form_comes_back_as_it_was_typed_once_one_is_signed_in_again(desk: Des
     assert page.input_value("input[name=retention_days]") != "402"
 
 
+def signed_in_again(page: Any, key: str, at: str) -> None:
+    page.wait_for_selector("input[name=key]")
+    page.fill("input[name=key]", key)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{at}")
+
+
+def test_a_form_that_comes_back_is_seen_by_nobody_but_who_typed_it(desk: Desk) -> None:
+    asked = {"key": {"scopes": ["admin"]}}
+    other = desk.client.post("/keys", json=asked).json()["key"]["secret"]
+    with desk.own_page("/console/settings") as page:
+        page.fill("input[name=time_zone]", "Mars/Ana")
+        page.context.clear_cookies()
+        page.press("input[name=time_zone]", "Enter")
+        signed_in_again(page, other, "/console/settings")
+        assert page.input_value("input[name=time_zone]") != "Mars/Ana"
+        assert "Mars/Ana" not in page.evaluate("JSON.stringify(sessionStorage)")
+        page.context.clear_cookies()
+        page.reload()
+        signed_in_again(page, desk.key, "/console/settings")
+        assert page.input_value("input[name=time_zone]") != "Mars/Ana"
+
+
+def test_a_rules_text_comes_back_as_it_was_typed_once_one_is_signed_in_again(desk: Desk) -> None:
+    with desk.own_page("/console/rules/gate/edit") as page:
+        page.click(".cm-content")
+        page.keyboard.press("Control+Home")
+        page.keyboard.type("# typed before the end\n")
+        expected = page.input_value("input[name=expected]")
+        newer = desk.client.post("/rules/gate/versions", content=RULE + "# newer\n")
+        assert newer.status_code == 201, newer.text
+        page.context.clear_cookies()
+        page.click("button[value=draft]")
+        signed_in_again(page, desk.key, "/console/rules/gate/edit")
+        page.wait_for_selector(".cm-content")
+        assert "# typed before the end" in page.inner_text(".cm-content")
+        assert page.input_value("#text").startswith("# typed before the end")
+        # Somebody else was quicker: that is said, and not written over.
+        assert page.input_value("input[name=expected]") == expected
+        page.click("button[value=draft]")
+        page.wait_for_selector("#refused .notice.error")
+        assert page.url.endswith("/edit")
+        assert "# newer" in page.inner_text("#refused")
+        page.click("button[value=draft]")
+        page.wait_for_url("**/console/rules/gate?published=*")
+
+
 def test_the_printed_report_has_no_controls(desk: Desk) -> None:
     page = desk.page("/console/report")
     page.emulate_media(media="print")

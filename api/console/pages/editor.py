@@ -157,7 +157,14 @@ async def _editor(
     form = element(
         "form",
         element("input", type="hidden", name="name", value=name or ""),
-        element("input", type="hidden", name="expected", value=str(newest)),
+        element(
+            "input",
+            type="hidden",
+            name="expected",
+            value=str(newest),
+            id="expected",
+            data_renewed="",
+        ),
         element(
             "textarea",
             text,
@@ -200,6 +207,7 @@ async def _editor(
         method="post",
         action="/console/publish",
         id="editor",
+        data_kept="",
         data_check="/console/check.json",
         data_vocabulary="/console/vocabulary.json",
     )
@@ -211,8 +219,13 @@ async def _editor(
     )
     content = join_html(
         element("h1", title),
-        Html("") if refusal is None else errors_notice(refusal.errors),
-        Html("") if rival is None else _beside_rival(here, rival, text),
+        element(
+            "div",
+            Html("") if refusal is None else errors_notice(refusal.errors),
+            Html("") if rival is None else _beside_rival(here, rival, text),
+            id="refused",
+            data_renewed="",
+        ),
         element(
             "div",
             form,
@@ -225,12 +238,11 @@ async def _editor(
             ),
             class_="columns editing",
         ),
-        Html("")
-        if live is None or live == text
-        else element(
-            "details",
-            element("summary", words("editor.against_live")),
-            element("pre", element("code", text_diff(live, text)), class_="rule", tabindex="0"),
+        element(
+            "div",
+            Html("") if live is None or live == text else _beside_live(here, live, text),
+            id="against-live",
+            data_renewed="",
         ),
     )
     status = 200 if refusal is None else refusal.status
@@ -267,6 +279,14 @@ async def _rival(here: Visit, name: str | None, refusal: RefusalError | None) ->
     newest = (await here.client.get(path))["rule"]["newest"]
     found: JsonObject = (await here.client.get(f"{path}/versions/{newest}"))["rule"]
     return found
+
+
+def _beside_live(here: Visit, live: str, text: str) -> Html:
+    return element(
+        "details",
+        element("summary", here.words("editor.against_live")),
+        element("pre", element("code", text_diff(live, text)), class_="rule", tabindex="0"),
+    )
 
 
 def _beside_rival(here: Visit, rival: JsonObject, text: str) -> Html:

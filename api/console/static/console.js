@@ -57,7 +57,7 @@ let leaves = false;
 addEventListener("beforeunload", () => { leaves = true; });
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("[data-kept]")) return;
+  if (!form.matches("[data-kept]") || event.submitter?.hasAttribute("formaction")) return;
   event.preventDefault();
   if (form.ariaBusy) return;
   form.ariaBusy = "true";
@@ -76,26 +76,46 @@ document.addEventListener("submit", async (event) => {
 });
 
 function refuse(form, page) {
-  if (form.previousElementSibling?.matches(".notice.error")) form.previousElementSibling.remove();
+  const below = form.closest(".editing") ?? form;
+  if (below.previousElementSibling?.matches(".notice.error")) below.previousElementSibling.remove();
   const said = page.querySelector(".notice.error") ?? plainNotice(page.querySelector("main p")?.textContent);
-  form.before(said);
+  // The editor has places for what a refusal says, and for what its form is to expect from then on.
+  const places = [...page.querySelectorAll("[data-renewed]")];
+  for (const place of places) document.getElementById(place.id).replaceWith(place);
+  if (!places.length) below.before(said);
   const field = form.elements[said.querySelector("code")?.textContent.split(".").at(-1)];
-  if (field) field.focus();
+  if (field && !field.hidden) field.focus();
   else said.scrollIntoView({ block: "nearest" });
 }
 
-// A form that was sent after the session's end comes back as it was typed, once one is signed in.
+// A form that was sent after the session's end comes back as it was typed, once the same person is
+// signed in; nobody else sees it.
 function keep(form) {
-  const typed = [thisPage(), form.getAttribute("action"), [...new FormData(form)]];
+  const typed = [person(), thisPage(), form.getAttribute("action"), [...new FormData(form)]];
   sessionStorage.setItem("typed", JSON.stringify(typed));
 }
 
 function bringBack() {
-  const [page, action, typed] = JSON.parse(sessionStorage.getItem("typed") ?? "[]");
-  if (page !== thisPage()) return;
+  const [whose, page, action, typed] = JSON.parse(sessionStorage.getItem("typed") ?? "[]");
+  if (!person() || (whose === person() && page !== thisPage())) return;
   sessionStorage.removeItem("typed");
-  const form = [...document.querySelectorAll("form[data-kept]")].find((each) => each.getAttribute("action") === action);
+  if (whose !== person()) return;
+  const form = [...document.querySelectorAll("form[data-kept]")].find((each) => each.getAttribute("action") === action && isSame(each, typed));
   if (form) fill(form, typed);
+}
+
+// Who is signed in, as the page says; none on the page of sign-in.
+function person() {
+  return document.querySelector("[data-person]")?.dataset.person;
+}
+
+// Hidden fields that say what the page had seen when it was made, and so come back too.
+const MOMENT = new Set(["at", "expected"]);
+
+// Whether the form is the one that was sent: of those with one action, hidden fields say which it is.
+function isSame(form, typed) {
+  const hidden = [...form.elements].filter((field) => field.type === "hidden" && !MOMENT.has(field.name));
+  return hidden.every((field) => typed.some(([name, value]) => name === field.name && value === field.value));
 }
 
 function thisPage() {
@@ -106,7 +126,7 @@ function fill(form, typed) {
   for (const field of form.elements) {
     const values = typed.filter(([name]) => name === field.name);
     if (field.type === "checkbox" || field.type === "radio") field.checked = values.some(([, value]) => value === field.value);
-    else if (values.length && field.type !== "hidden" && field.type !== "file") {
+    else if (values.length && field.type !== "file") {
       field.value = values[0][1];
       typed.splice(typed.indexOf(values[0]), 1);
     }

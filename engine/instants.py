@@ -9,8 +9,9 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-HOUR = 3_600_000_000
+MINUTE = 60_000_000
 """In µs, as every length of time in the engine."""
+HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

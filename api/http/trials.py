@@ -54,7 +54,10 @@ def report_route(of: FileKind) -> HTTPRouteHandler:
         f"report_{of.noun}_shadow",
         tag=of.tag,
         summary=f"Report what a {of.noun}'s shadow would change",
-        doc="How many decisions would change from which action to which, with examples.",
+        doc=(
+            "How many decisions would change from which action to which, with examples. Of many, "
+            "the newest are counted: those recorded since `since`."
+        ),
         scope="rules:read",
         answers={200: Answer("The report.")},
         refusals=(404, 503),

@@ -213,6 +213,8 @@ def draw_report(report: ShadowReport) -> RenderableType:
     )
     if report.failed or report.skipped:
         head.append(f" ({report.failed} failed, {report.skipped} skipped)", style="yellow")
+    if report.since is not None:
+        head.append(f"\nthe newest ones, since {report.since}", style="dim")
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("from", "to", "count", "examples"):
         table.add_column(title, justify="right" if title == "count" else "left")

@@ -273,6 +273,15 @@ class Journal(ABC):
                 connection, account, since, after, up_to, kinds, containing
             )
 
+    def replay_back(self, account: int, kind: Kind, *, before: int | None) -> Iterator[Entry]:
+        """The account's entries of a kind that arrived before a time (µs), None for all, newest first.
+
+        Blocks as `replay`.
+        """
+        with self._reader() as connection:
+            cursor = None if before is None else reads.sequence_at(connection, before)
+            yield from reads.back(connection, account, kind, cursor)
+
     def payments_at(self, account: int, sequences: Iterable[int]) -> Iterator[list[Entry]]:
         """The creations at these sequence numbers, and the updates of their payments.
 

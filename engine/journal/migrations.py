@@ -153,3 +153,8 @@ def _amendments_of_all_kinds(db: Database) -> None:
             f" CASE WHEN OLD.kind IN ({Kind.PAYMENT:d}, {Kind.UPDATE:d}) THEN OLD.id ELSE '' END,"
             " OLD.place, 1000000 * unixepoch()); END"
         )
+
+
+@migrations(name="10")
+def _shadows(db: Database) -> None:
+    db.execute(f"CREATE INDEX shadows_by_account ON journal(account) WHERE kind = {Kind.SHADOW:d}")

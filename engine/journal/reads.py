@@ -66,6 +66,7 @@ _INDEXES = {
     Kind.CHANGE: "changes_by_account",
     Kind.ACCESS: "accesses_by_account",
     Kind.LABEL: "labels_by_account",
+    Kind.SHADOW: "shadows_by_account",
 }
 """Kinds that have a partial index of their own."""
 _OF_ALL = "by_account"
@@ -161,7 +162,7 @@ def latest(
     read.
     """
     found: list[Entry] = []
-    for looked_at, candidate in enumerate(_back(connection, account, kind, cursor), start=1):
+    for looked_at, candidate in enumerate(back(connection, account, kind, cursor), start=1):
         if candidate.arrived < since:
             break
         if wanted(candidate):
@@ -171,9 +172,10 @@ def latest(
     return Page(found, None)
 
 
-def _back(
+def back(
     connection: SqlConnection, account: int, kind: Kind, cursor: int | None
 ) -> Iterator[Entry]:
+    """The account's entries of a kind with sequence numbers below `cursor`, newest first."""
     query = (
         f"SELECT {COLUMNS} FROM journal INDEXED BY {index_of([kind])}"
         f" WHERE account = ? AND place < ? AND kind = {kind:d} ORDER BY place DESC LIMIT {PART}"

@@ -22,7 +22,7 @@ PAGE_BYTES = 8192
 LOG_PAGES = 64
 # The number of the newest migration. They are imported where a file is brought up to date or looked
 # through: importing them takes a third of the start of a process that only reads.
-NEWEST = 9
+NEWEST = 10
 
 
 def prepare(folder: Path) -> None:

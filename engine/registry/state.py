@@ -116,7 +116,8 @@ class Lineage:
 
     `active` is the last one activated, None when the name is not published. `activations` are
     those since it was last unpublished, in the order of the journal. At `until` (µs), None for no
-    end, `former` becomes active again; when that is None, the name is unpublished.
+    end, `former` becomes active again; when that is None, the name is unpublished. `ended_shadows`
+    says when (µs) a version was last a shadow, by its number.
     """
 
     versions: tuple[Version, ...] = ()
@@ -125,6 +126,7 @@ class Lineage:
     former: int | None = None
     activations: tuple[Activation, ...] = ()
     shadow: int | None = None
+    ended_shadows: Mapping[int, int] = field(default_factory=dict)
     rollout: Rollout | None = None
 
 
@@ -634,15 +636,24 @@ def _fold_lineage(lineage: Lineage, change: c.VersionChange, recorded: c.Recorde
                 rollout=None,
             )
         case c.Deactivated():
-            return Lineage(lineage.versions, shadow=lineage.shadow)
+            return Lineage(
+                lineage.versions, shadow=lineage.shadow, ended_shadows=lineage.ended_shadows
+            )
         case c.ShadowSet():
-            return replace(lineage, shadow=change.number)
+            return _set_shadow(lineage, change.number, recorded.at)
         case c.ShadowCleared():
-            return replace(lineage, shadow=None)
+            return _set_shadow(lineage, None, recorded.at)
         case c.RolloutSet():
             return replace(lineage, rollout=Rollout(change.number, change.percent, change.by))
         case c.RolloutCleared():
             return replace(lineage, rollout=None)
+
+
+def _set_shadow(lineage: Lineage, number: int | None, at: int) -> Lineage:
+    ended = lineage.ended_shadows
+    if lineage.shadow is not None:
+        ended = {**ended, lineage.shadow: at}
+    return replace(lineage, shadow=number, ended_shadows=ended)
 
 
 def _version(stored: c.VersionStored, recorded: c.RecordedChange) -> Version:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.instants import MINUTE
 from tollkeeper.engine.journal.damage import UNREADABLE
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.source import JournalSource, folder_of
@@ -43,7 +44,7 @@ from tollkeeper.engine.search.outcomes import (
     outcome_digits,
     place_in_piece,
 )
-from tollkeeper.engine.search.reading import MINUTE, AccountIndex
+from tollkeeper.engine.search.reading import AccountIndex
 from tollkeeper.engine.search.runs import RunChanges, extend_run, note_runs, unmade_run
 from tollkeeper.engine.search.terms import (
     ENTITIES,

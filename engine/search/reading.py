@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from tollkeeper.engine.instants import MINUTE
 from tollkeeper.engine.journal.source import JournalSource, folder_of
 from tollkeeper.engine.journal.tail import Tail
 from tollkeeper.engine.labels.label import LabelSource, Verdict
@@ -36,7 +37,6 @@ from tollkeeper.engine.search.terms import NO_VALUE, Facet, Hashes, Term
 
 MOST_BEGINNING = 10_000
 """The most payments whose ids may start with a given beginning."""
-MINUTE = 60_000_000
 EVERY_VALUE = 2**63 - 1
 """The highest possible value of a term."""
 _LAST = 2**63 - 1

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from tollkeeper.engine.instants import DAY, HOUR, from_microseconds, to_microseconds
+from tollkeeper.engine.instants import DAY, HOUR, MINUTE, from_microseconds, to_microseconds
 from tollkeeper.engine.search.blocks import SHIFT
 from tollkeeper.engine.search.parts import blocks_within
-from tollkeeper.engine.search.reading import MINUTE, AccountIndex
+from tollkeeper.engine.search.reading import AccountIndex
 
 Every: TypeAlias = Literal["minute", "hour", "day", "month"]
 EVERY: tuple[Every, ...] = ("minute", "hour", "day", "month")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import cast
 
 from msgspec import Struct
 
-from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.instants import MINUTE, show_instant
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.registry.errors import NotFound
-from tollkeeper.engine.registry.state import Account
+from tollkeeper.engine.registry.state import Account, Version
 from tollkeeper.engine.registry.trials import Decider
 from tollkeeper.engine.registry.versions import NOUNS, find_lineage, find_version
 from tollkeeper.engine.shadows.record import ShadowOutcome, ShadowRecord, decode
 
+MOST_READ = 50_000
+"""How many shadow records a report reads; more would tell hardly more."""
 _EXAMPLES = 3
 
 
@@ -40,7 +43,11 @@ class Turn(Struct, frozen=True):
 
 
 class ShadowReport(Struct, frozen=True):
-    """`evaluated` includes the `failed` ones; `skipped` were not evaluated."""
+    """`evaluated` includes the `failed` ones; `skipped` were not evaluated.
+
+    A report counts the newest ones: `since` (RFC 3339) is when the first one counted was recorded,
+    None where all are counted.
+    """
 
     kind: Decider
     name: str
@@ -50,6 +57,7 @@ class ShadowReport(Struct, frozen=True):
     skipped: int
     changed: int
     turns: tuple[Turn, ...]
+    since: str | None
 
 
 def shadow_report(
@@ -59,23 +67,34 @@ def shadow_report(
 
     Blocks while it reads; for another thread than the event loop's. Raises `NotFound`.
     """
+    lineage = find_lineage(account, kind, name)
     if number is None:
-        number = find_lineage(account, kind, name).shadow
+        number = lineage.shadow
     if number is None:
         raise NotFound("shadow", f"{NOUNS[kind]} `{name}` has no shadow")
     version = find_version(account, kind, name, number)
-    # A payment's event time may be a day before its arrival, and so before the version.
-    batches = journal.replay(account.number, since=version.stored_at - DAY, kinds=(Kind.SHADOW,))
-    return _count_turns(kind, name, number, (entry for batch in batches for entry in batch))
+    # What waited when the shadow ended was recorded soon after.
+    ended = lineage.ended_shadows.get(number, 0) + MINUTE
+    before = None if number == lineage.shadow else ended
+    entries = journal.replay_back(account.number, Kind.SHADOW, before=before)
+    return _count_turns(version, entries)
 
 
-def _count_turns(kind: Decider, name: str, number: int, entries: Iterable[Entry]) -> ShadowReport:
+def _count_turns(version: Version, newest_first: Iterator[Entry]) -> ShadowReport:
     evaluated = failed = skipped = 0
+    since, oldest = None, 0
+    trial = (version.kind, version.name, version.number)
     turns: Counter[tuple[str, str]] = Counter()
-    examples: dict[tuple[str, str], list[ShadowedPayment]] = {}
-    for entry in entries:
+    examples: defaultdict[tuple[str, str], list[ShadowedPayment]] = defaultdict(list)
+    for read, entry in enumerate(newest_first):
+        if entry.arrived < version.stored_at:
+            break
+        if read == MOST_READ:
+            since = show_instant(oldest)
+            break
+        oldest = entry.arrived
         shadowed = decode(entry.body)
-        if (shadowed.kind, shadowed.name, shadowed.version) != (kind, name, number):
+        if (shadowed.kind, shadowed.name, shadowed.version) != trial:
             continue
         evaluated += 1
         skipped += shadowed.skipped
@@ -85,13 +104,13 @@ def _count_turns(kind: Decider, name: str, number: int, entries: Iterable[Entry]
         turn = _turn(shadowed, shadowed.would)
         if turn[0] != turn[1]:
             turns[turn] += 1
-            found = examples.setdefault(turn, [])
-            found.insert(0, ShadowedPayment(entry.id, shadowed.decided, shadowed.would))
-            del found[_EXAMPLES:]
+            if len(examples[turn]) < _EXAMPLES:
+                example = ShadowedPayment(entry.id, shadowed.decided, shadowed.would)
+                examples[turn].append(example)
     return ShadowReport(
-        kind=kind,
-        name=name,
-        version=number,
+        kind=cast("Decider", version.kind),
+        name=version.name,
+        version=version.number,
         evaluated=evaluated,
         failed=failed,
         skipped=skipped,
@@ -100,6 +119,7 @@ def _count_turns(kind: Decider, name: str, number: int, entries: Iterable[Entry]
             Turn(was, would_be, count, tuple(examples[was, would_be]))
             for (was, would_be), count in turns.most_common()
         ),
+        since=since,
     )
 
 

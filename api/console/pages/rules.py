@@ -427,6 +427,9 @@ async def _shadow(here: Visit, found: JsonObject) -> Html:
                 evaluated=number(here, report["evaluated"]),
                 changed=number(here, report["changed"]),
             ),
+            ""
+            if report["since"] is None
+            else " " + here.words("rule.shadow_since", since=since_text(here, report["since"])),
         ),
         table(
             [here.words(f"rule.{title}") for title in ("turn", "otherwise", "examples")],

@@ -228,6 +228,9 @@ CREATE UNIQUE INDEX standings_of_keys
   ON standings (account, type, monitor, hashtextextended(key, 0));
 CREATE INDEX standings_by_key ON standings USING hash (key);
 """
+_SHADOWS = f"""
+CREATE INDEX shadows_by_account ON journal (account, place) WHERE kind = {Kind.SHADOW:d};
+"""
 
 
 class Migration(NamedTuple):
@@ -247,6 +250,8 @@ _MIGRATIONS = (
     Migration(_AMENDMENTS_OF_ALL_KINDS, is_addition=True),
     Migration(_ONE_TABLE + _AMEND_TOGETHER),
     Migration(_KEYS_OF_ANY_LENGTH),
+    # No addition: over a long journal, nothing can be written while the index is made.
+    Migration(_SHADOWS),
 )
 NEWEST_TABLES = len(_MIGRATIONS)
 

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine import shadow_queue
-from tollkeeper.engine.journal.entries import Kind
+from tollkeeper.engine.instants import MINUTE, show_instant
+from tollkeeper.engine.journal import reads
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.shadows import report as shadow_reports
 from tollkeeper.engine.shadows.record import drain
-from tollkeeper.tests.api.http.service import Service, errors, payment
+from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +101,62 @@ async def test_a_scorecard_on_trial_is_evaluated_beside_the_shipped_one(service:
     found = (await service.client.get("/v1/scorecards/bot_behaviour/shadow")).json()["shadow"]
     (turn,) = found["turns"]
     assert (turn["was"], turn["would_be"]) == (analyses["bot_behaviour"]["action"], "deny")
+
+
+async def test_a_report_reads_the_newest_records_alone_and_says_since_when(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadow_reports, "MOST_READ", 4)
+    monkeypatch.setattr(reads, "PART", 2)
+    await with_shadow(service)
+    for number in range(4):
+        await create(service, f"p-{number}")
+    assert (await report(service))["since"] is None
+    for number in range(4, 12):
+        await create(service, f"p-{number}")
+    read: list[Entry] = []
+    entry_of = Entry._make
+
+    def make(row: Any) -> Entry:
+        read.append(entry_of(row))
+        return read[-1]
+
+    monkeypatch.setattr(Entry, "_make", make)
+    found = await report(service)
+    assert (found["evaluated"], found["changed"]) == (4, 4)
+    assert found["since"] == show_instant(NOW)
+    (turn,) = found["turns"]
+    assert [example["payment"] for example in turn["examples"]] == ["p-11", "p-10", "p-9"]
+    # One more tells that there are more.
+    assert [entry.kind for entry in read] == 5 * [Kind.SHADOW]
+
+
+async def test_a_trial_that_has_ended_is_reported_as_before_however_many_shadows_came_later(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shadow_reports, "MOST_READ", 3)
+    await with_shadow(service)
+    for number in range(3):
+        await create(service, f"p-{number}")
+    await drain(service.engine)
+    ended = service.engine.clock()
+    assert (await service.client.delete("/v1/rules/gate/shadow")).status_code == 200
+    service.engine.clock = lambda: ended + 2 * MINUTE
+    await store(service, TRIAL.replace("> 2", "> 3"))
+    await service.client.put("/v1/rules/gate/shadow", json={"version": 3})
+    for number in range(3, 9):
+        await create(service, f"p-{number}")
+    assert (await report(service))["evaluated"] == 3
+    account = service.engine.state.accounts[1]
+
+    def of_version(number: int) -> tuple[int, int, str | None]:
+        found = shadow_reports.shadow_report(
+            service.engine.journal, account, "rule", "gate", number
+        )
+        return found.evaluated, found.changed, found.since
+
+    assert of_version(2) == (3, 1, None)
+    assert of_version(1) == (0, 0, None)
 
 
 def broken(service: Service, decide: Any) -> None:

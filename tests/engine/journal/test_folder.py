@@ -150,8 +150,8 @@ def test_the_tables_are_these(folder, snapshot):
 def test_every_migration_has_its_number_and_the_newest_is_known(folder):
     schema.prepare(folder)
     with closing(schema.connect_for_reading(folder)) as connection:
-        names = [name for (name,) in connection.execute("SELECT name FROM _sqlite_migrations")]
-    assert names == [str(number) for number in range(1, schema.NEWEST + 1)]
+        names = connection.execute("SELECT name FROM _sqlite_migrations").fetchall()
+    assert sorted(int(name) for (name,) in names) == [*range(1, schema.NEWEST + 1)]
 
 
 def test_tables_of_a_newer_version_are_refused(folder):

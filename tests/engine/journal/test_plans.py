@@ -67,6 +67,17 @@ def test_no_batch_sorts_what_is_left_of_an_account(connection: PostgresConnectio
     assert not [plan for plan in batches if "Sort" in plan]
 
 
+def test_the_newest_shadow_records_are_read_without_the_payments_between_them(
+    connection: PostgresConnection,
+) -> None:
+    connection.execute(f"UPDATE journal SET kind = {Kind.SHADOW:d} WHERE place % 100 = 2")
+    asked = Explaining(connection)
+    newest = next(reads.back(asked, 1, Kind.SHADOW, None))
+    assert newest.sequence == ENTRIES - 98
+    (plan,) = asked.plans
+    assert "shadows_by_account" in plan
+
+
 def test_what_follows_is_read_by_one_query_however_much_comes_before_it(
     connection: PostgresConnection,
 ) -> None:

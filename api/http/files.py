@@ -38,7 +38,7 @@ from tollkeeper.api.http.request import Request
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.values import read_instant
-from tollkeeper.engine.offline.testing.publishable import publish_errors_of
+from tollkeeper.engine.offline.testing.publishable import try_beside
 from tollkeeper.engine.programs.event_versions import EventVersionPlan
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.activate import (
@@ -62,6 +62,7 @@ from tollkeeper.engine.registry.versions import (
     shipped_version,
     was_active,
 )
+from tollkeeper.grammar.diagnostics import Diagnostic
 
 FileName = Annotated[
     str, path_parameter("The name that the file's text declares.", "checkout", NAME)
@@ -346,7 +347,9 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         if at_once:
             check_scope(key, "rules:publish")
         if at_once and not terms.untested:
-            await require_passing(request, name, content)
+            found = await require_passing(request, name, content)
+        else:
+            found = []
         try:
             stored = await store(
                 request.engine, key.account, key.id, of.kind, name, content, newest
@@ -359,7 +362,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             active = filling is UNSET
         else:
             filling, active = UNSET, request.account.files[of.kind, name].active == number
-        warnings = place_diagnostics(name, stored.version.text, stored.warnings)
+        warnings = place_diagnostics(name, stored.version.text, [*stored.warnings, *found])
         warnings += place_unmet(request.engine, key.account, stored.version, stored.needs)
         state = VersionState(name, number, active, warnings, filling)
         return accepted_response(answer(state), filling, HTTPStatus.CREATED)
@@ -397,11 +400,14 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
         version = find_version(request.account, of.kind, name, chosen.version)
         if not (chosen.untested or was_active(request.account, version)):
-            await require_passing(request, name, version.text.encode())
+            found = await require_passing(request, name, version.text.encode())
+        else:
+            found = []
         engine, account = request.engine, request.key.account
         needs = await needs_of(engine, account, version)
         filling = await publish_within_time(request, of, name, chosen.version, planned, terms)
-        warnings = place_unmet(engine, account, version, needs)
+        warnings = place_diagnostics(name, version.text, found)
+        warnings += place_unmet(engine, account, version, needs)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
         return accepted_response(answer(state), filling, HTTPStatus.OK)
 
@@ -430,11 +436,15 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
     return deactivate
 
 
-async def require_passing(request: Request, name: str, content: bytes) -> None:
-    """Raise `Problem` 422 with each of the text's own tests that fails."""
-    found = await publish_errors_of(request.jobs, request.account, content)
-    if found:
-        raise invalid(place_diagnostics(name, content.decode("utf-8", "replace"), found))
+async def require_passing(request: Request, name: str, content: bytes) -> list[Diagnostic]:
+    """Return what the text is warned of. Raise `Problem` 422 with each of its own tests that fails,
+    and each `must` that a payment breaks.
+    """
+    found = await try_beside(request.jobs, request.account, content)
+    errors = [each for each in found if each.severity == "error"]
+    if errors:
+        raise invalid(place_diagnostics(name, content.decode("utf-8", "replace"), errors))
+    return found
 
 
 async def publish_within_time(

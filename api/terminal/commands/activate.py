@@ -66,7 +66,7 @@ def activate(
 def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:
     """Exit with 1 and the failing tests, if the version was not active before and fails any."""
     from tollkeeper.engine.offline.testing.files import read_library, stored_library
-    from tollkeeper.engine.offline.testing.publishable import publish_errors_among
+    from tollkeeper.engine.offline.testing.publishable import try_text
     from tollkeeper.engine.publish.activate import place_diagnostics
     from tollkeeper.engine.registry.versions import find_version, was_active
 
@@ -74,8 +74,9 @@ def require_passing_version(of: Account, kind: Any, name: str, number: int) -> N
         version = find_version(of, kind, name, number)
     if was_active(of, version):
         return
-    found = publish_errors_among(
-        version.text.encode(), read_library(stored_library(of)), of.settings.thresholds
-    )
-    if found:
-        refuse_all(place_diagnostics(name, version.text, found))
+    library = read_library(stored_library(of))
+    found = try_text(version.text.encode(), library, of.settings.thresholds)
+    errors = [each for each in found if each.severity == "error"]
+    if errors:
+        refuse_all(place_diagnostics(name, version.text, errors))
+    warn_all(place_diagnostics(name, version.text, found))

@@ -119,11 +119,14 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
 
 
 def require_passing(file: Path, reading: Reading, thresholds: Thresholds) -> None:
-    """Exit with 1 and the file's failing tests and unmet promises, if there are any."""
-    from tollkeeper.engine.offline.testing.publishable import publish_errors_at
+    """Print the file's failing tests, its unmet promises and those that were not tried; exit with 1
+    for the first two.
+    """
+    from tollkeeper.engine.offline.testing.publishable import try_file
     from tollkeeper.grammar.render import Source, as_rich
 
-    found = publish_errors_at(file, thresholds)
+    found = try_file(file, thresholds)
     if found:
         err.print(as_rich(Source.of(str(file), reading.text), found), soft_wrap=True)
+    if any(each.severity == "error" for each in found):
         refuse("nothing is published")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, get_context, resource_tracker
@@ -30,22 +31,35 @@ _START_S = 30.0
 
 class Worker:
     """A process that answers each question in a forked copy, so that no answer depends on earlier
-    questions.
+    questions. Without an answer `within` seconds of the first question, no more are asked.
     """
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = SECONDS, within: float | None = None) -> None:
         self._seconds = seconds
+        self._within = within
+        self._end: float | None = None
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
 
     def ask(self, question: Callable[..., _Answer], *given: Any) -> _Answer | None:
-        """Return the answer; None if the copy had to be killed."""
+        """Return the answer; None if the copy had to be killed, or if it is too late."""
+        if self.is_late():
+            return None
         pipe = self._pipe or self._start()
+        if self._within is not None and self._end is None:
+            self._end = time.monotonic() + self._within
         pipe.send((question, given, self._seconds))
+        if not pipe.poll(None if self._end is None else max(0.0, self._end - time.monotonic())):
+            self.stop()
+            return None
         found: _Answer | BaseException | None = pipe.recv()
         if isinstance(found, BaseException):
             raise found
         return found
+
+    def is_late(self) -> bool:
+        """Whether no more questions are asked."""
+        return self._end is not None and time.monotonic() >= self._end
 
     def _start(self) -> Connection:
         spawn = get_context("spawn")
@@ -69,9 +83,9 @@ class Worker:
 
 
 @contextmanager
-def open_worker(seconds: float = SECONDS) -> Iterator[Worker]:
-    """A worker while the context lasts; each question gets `seconds`."""
-    worker = Worker(seconds)
+def open_worker(seconds: float = SECONDS, within: float | None = None) -> Iterator[Worker]:
+    """A worker while the context lasts; each question gets `seconds`, all of them `within`."""
+    worker = Worker(seconds, within)
     try:
         yield worker
     finally:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -28,40 +29,44 @@ from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.program import Definitions, Rule
+from tollkeeper.grammar.render import Source
 from tollkeeper.grammar.syntax import Span
 
 TESTS_S: Final = 30.0
 """The longest time (s) for the tests of a text that is published over HTTP."""
+PROMISES_S: Final = 20.0
+"""How long publishing waits for the proofs of all `must` lines together."""
+_NAMED = 10
+"""The most lines that a message names."""
 _MAY_HAVE_ERRORS = re.compile(rb"\b(?:test|must)\b")
 
 
-def publish_errors_at(path: Path, thresholds: Thresholds) -> list[Diagnostic]:
-    """A file's tests that fail or can't be run, and its `must` lines that a payment breaks.
+def try_file(path: Path, thresholds: Thresholds) -> list[Diagnostic]:
+    """A file's tests that fail or can't be run, and its `must` lines that a payment breaks; as a
+    warning, those that were not tried.
 
     Raises `BrokenFileError`."""
-    return list(_publish_errors(load_file(path, library_of([path.parent])), thresholds))
+    return list(_try(load_file(path, library_of([path.parent])), thresholds))
 
 
-async def publish_errors_of(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
-    """Call `publish_errors_among` in another process."""
+async def try_beside(jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
+    """Call `try_text` in another process."""
     if _MAY_HAVE_ERRORS.search(content) is None:
         return []
     stored, thresholds = stored_library(account), account.settings.thresholds
     try:
-        return await jobs.brief(account.number, TESTS_S, _errors_in, content, stored, thresholds)
+        return await jobs.brief(account.number, TESTS_S, _try_in, content, stored, thresholds)
     except JobExceededError as error:
         return [Diagnostic("failing-test", "error", Span(0, 0), f"its tests: {error}", _HELP)]
 
 
-def _errors_in(
+def _try_in(
     _progress: Progress, content: bytes, stored: StoredLibrary, thresholds: Thresholds
 ) -> list[Diagnostic]:
-    return publish_errors_among(content, read_library(stored), thresholds)
+    return try_text(content, read_library(stored), thresholds)
 
 
-def publish_errors_among(
-    content: bytes, library: Library, thresholds: Thresholds
-) -> list[Diagnostic]:
+def try_text(content: bytes, library: Library, thresholds: Thresholds) -> list[Diagnostic]:
     """The same for a text, with an account's library; empty for a text with errors.
 
     A test that refers to files fails: a text has no folder.
@@ -69,29 +74,44 @@ def publish_errors_among(
     reading = read_file(content, library.known)
     if reading.program is None:
         return []
-    return list(_publish_errors(load_alone(reading, reading.program, library), thresholds))
+    return list(_try(load_alone(reading, reading.program, library), thresholds))
 
 
-def _publish_errors(file: RuleFile, thresholds: Thresholds) -> Iterator[Diagnostic]:
+def _try(file: RuleFile, thresholds: Thresholds) -> Iterator[Diagnostic]:
     yield from _failing_tests(file)
     if isinstance(file.program, Rule) and file.program.promises:
-        yield from _broken_promises(file, file.program, thresholds)
+        yield from _try_promises(file, file.program, thresholds)
 
 
-def _broken_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterator[Diagnostic]:
-    """The `must` lines that a payment breaks; what can't be proved is not an error."""
+def _try_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterator[Diagnostic]:
+    """The `must` lines that a payment breaks, and those that were not tried; what can't be proved is
+    not an error.
+    """
     if find_spec("z3") is None:
         return
     from tollkeeper.engine.offline.prove.proofs import prove_promise
     from tollkeeper.engine.offline.prove.worker import open_worker
 
-    with open_worker() as worker:
+    untried = []
+    with open_worker(within=PROMISES_S) as worker:
         for promise in rule.promises:
             proof = prove_promise(worker, file.path.name, rule, promise, thresholds)
             if proof.verdict.answer == "refuted":
                 of = promise.title or one_line(file.text[promise.span.start : promise.span.end])
                 message = f"`{of}` does not hold: {proof.payment}"
                 yield Diagnostic("broken-must", "error", promise.span, message, _HELP)
+            elif proof.verdict.answer == "not proved" and worker.is_late():
+                untried.append(promise.span)
+    if untried:
+        yield _untried(Source.of(file.path.name, file.text), untried)
+
+
+def _untried(source: Source, spans: Sequence[Span]) -> Diagnostic:
+    lines = ", ".join(str(source.position(each.start)[0]) for each in islice(spans, _NAMED))
+    more = f" and {len(spans) - _NAMED} more" if len(spans) > _NAMED else ""
+    named = "1 `must` line was" if len(spans) == 1 else f"{len(spans)} `must` lines were"
+    message = f"{named} not tried in {PROMISES_S:g} seconds: line {lines}{more}"
+    return Diagnostic("untried-must", "warning", spans[0], message, "`toll prove` tries all")
 
 
 def _failing_tests(file: RuleFile) -> Iterator[Diagnostic]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
 import pytest
 
+from tollkeeper.api.http import files
+from tollkeeper.engine.offline.jobs.jobs import Jobs
+from tollkeeper.engine.offline.testing import publishable
+from tollkeeper.engine.offline.testing.files import read_library, stored_library
 from tollkeeper.engine.publish import activate
+from tollkeeper.engine.registry.state import Account
+from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +129,30 @@ async def test_a_text_that_breaks_what_must_hold_is_refused_with_its_payment(
     assert error["message"].startswith("`small payments are never denied` does not hold: amount = ")
     assert (await store(service, KEPT, publish=True)).status_code == 201
     assert (await store(service, PROMISED, publish=True, untested=True)).status_code == 201
+
+
+async def test_what_must_hold_and_was_not_tried_in_time_is_named_and_stands_in_nobodys_way(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishable, "PROMISES_S", 0.0)
+    monkeypatch.setattr(publishable, "_NAMED", 2)
+
+    async def try_here(_jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
+        library = read_library(stored_library(account))
+        return await asyncio.to_thread(
+            publishable.try_text, content, library, account.settings.thresholds
+        )
+
+    monkeypatch.setattr(files, "try_beside", try_here)
+    text = PROMISED + 2 * "  must when amount < 5.00 never deny\n"
+    stored = await store(service, text, publish=True)
+    assert stored.status_code == 201
+    warnings = stored.json()["rule"]["warnings"]
+    (told,) = [each for each in warnings if each["type"] == "untried-must"]
+    assert told["field"] == "gate.rule:3:3"
+    assert told["message"].startswith(
+        "3 `must` lines were not tried in 0 seconds: line 3, 4 and 1 more"
+    )
 
 
 async def test_what_must_hold_counts_the_account_s_thresholds(service: Service) -> None:

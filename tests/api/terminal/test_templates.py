@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tollkeeper.api.terminal.templates import start_rule, templates
 from tollkeeper.cli import main
-from tollkeeper.engine.offline.testing.publishable import publish_errors_at
+from tollkeeper.engine.offline.testing.publishable import try_file
 from tollkeeper.engine.offline.testing.starting import OccupiedError
 from tollkeeper.engine.registry.changes import Thresholds
 
@@ -32,7 +32,7 @@ def test_what_is_written_passes_its_own_tests_under_its_new_name(name: str, tmp_
     code, told = run(name, "--name", "mine", "--folder", str(tmp_path))
     assert (code, told.splitlines()[0]) == (0, f"wrote {tmp_path / 'mine.rule'}")
     assert "\nrule mine " in (tmp_path / "mine.rule").read_text()
-    assert publish_errors_at(tmp_path / "mine.rule", Thresholds()) == []
+    assert try_file(tmp_path / "mine.rule", Thresholds()) == []
 
 
 def test_nothing_is_written_over_a_file_that_is_there(tmp_path: Path) -> None:

@@ -36,6 +36,13 @@ def test_a_question_that_waits_without_computing_has_no_answer(tmp_path: Path) -
         assert worker.ask(wait_for_ever, tmp_path) is None
 
 
+def test_no_question_is_asked_once_the_time_for_all_of_them_is_over(tmp_path: Path) -> None:
+    with open_worker(600, within=0.1) as worker:
+        assert worker.ask(wait_for_ever, tmp_path) is None
+        assert worker.is_late()
+        assert worker.ask(answer) is None
+
+
 def test_a_question_whose_process_dies_has_no_answer_and_the_next_one_has() -> None:
     with open_worker() as worker:
         assert worker.ask(die) is None

@@ -18,6 +18,7 @@ from tollkeeper.engine.offline.prove.terms import (
     sort_of,
 )
 from tollkeeper.engine.programs.compile import functions
+from tollkeeper.engine.programs.compile.reckoning import carry
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
@@ -116,10 +117,10 @@ def bounds_of(term: SmtTerm) -> list[Formula]:
     match term.type:
         case t.String(choices=tuple(choices)):
             return [value >= 0, value < len(choices)]
-        case t.Number(scale=int(scale), low=low, high=high):
+        case t.Number(scale=int(), low=low, high=high):
             limit = functions.LIMIT
-            least = -limit + 1 if low is None else int(low.scaleb(scale))
-            most = limit - 1 if high is None else int(high.scaleb(scale))
+            least = -limit + 1 if low is None else carry(low, term.type)
+            most = limit - 1 if high is None else carry(high, term.type)
             return [value >= least, value <= most]
         case t.Number(low=low, high=high):
             least_ = [] if low is None else [value >= real(float(low))]

@@ -88,7 +88,7 @@ def encode_double(encoder: Encoder, term: SmtTerm) -> SmtTerm:
         return term
     scale = decimal_places(kind)
     if z3.is_int_value(term.value):
-        constant = double(Decimal(term.value.as_long()).scaleb(-scale))
+        constant = double(lift(term.value.as_long(), t.Number(scale)))
         return SmtTerm(term.there, real(constant), t.Number(None))
     exact = z3.ToReal(term.value) / 10**scale
     return _rounded_double(encoder, f"double{scale}", [term], exact, double)

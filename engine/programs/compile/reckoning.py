@@ -39,7 +39,7 @@ def carry(value: Any, kind: t.Type) -> Any:
 def lift(value: Any, kind: t.Type) -> Any:
     """A value in the representation of `types.py` as one of `evaluate`."""
     if value is not None and isinstance(kind, t.Number) and kind.scale is not None:
-        return Decimal(value).scaleb(-kind.scale)
+        return Decimal(value).scaleb(-kind.scale, EXACT)
     return value
 
 

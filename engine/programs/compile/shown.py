@@ -9,6 +9,7 @@ from typing import Any
 
 from tollkeeper.engine.instants import show_instant
 from tollkeeper.engine.lists.values import IP_BITS, show_network
+from tollkeeper.engine.programs.compile.reckoning import lift
 from tollkeeper.grammar import types as t
 
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
@@ -32,8 +33,8 @@ def written_value(value: Any, kind: t.Type) -> str:
             return "true" if value else "false"
         case t.Number(scale=None):
             return repr(value)
-        case t.Number(scale=int(scale)):
-            return f"{Decimal(value).scaleb(-scale):f}"
+        case t.Number():
+            return f"{lift(value, kind):f}"
         case t.String():
             return json.dumps(value, ensure_ascii=False)
         case t.Ip():

@@ -180,6 +180,15 @@ def test_a_mean_between_two_doubles_is_brought_to_one_of_them(worker: Worker, wh
     assert verdict.answer == "proved"
 
 
+def test_a_rounded_quotient_of_many_digits_is_one_that_somebody_may_have() -> None:
+    many = 2**100
+    made = rule(
+        f'condition c when round({many} / amount) == {many} and amount == 1 and currency == "EUR"'
+        " then deny"
+    )
+    assert reach(made, 0, seconds=PATIENT).answer == "proved"
+
+
 def test_a_comparison_with_a_mean_is_told_apart_by_a_mean_that_somebody_may_have() -> None:
     text = RECURRING.read_text()
     old, new = (

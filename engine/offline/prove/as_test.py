@@ -2,52 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from decimal import Decimal
+from pathlib import Path
 
 from tollkeeper.engine.offline.prove.replay import ReplayedDecision
 from tollkeeper.engine.offline.prove.witness import Witness
+from tollkeeper.engine.offline.testing.blocks import run_test
+from tollkeeper.engine.offline.testing.files import RuleFile
+from tollkeeper.engine.offline.testing.outcomes import BlockError
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.shown import written_value
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker.names import SCORE
 from tollkeeper.grammar.formatter import format_file
+from tollkeeper.grammar.syntax import Span
 
 _MILLISECOND = 1_000
+_NOWHERE = Span(0, 0)
 
 
 def counterexample_test(
     rule: p.Rule, witness: Witness, decided: ReplayedDecision | None
 ) -> str | None:
-    """The test's text; None if a test can't express the payment.
+    """The test's text; None if a test can't express the payment, or would come out otherwise.
 
-    A test can't give transactions, rows of tables or rates, and an aggregate only through a let
-    whose value it is.
+    A test can't give transactions, rows of tables, rates or an object without a field, and an
+    aggregate only through a let whose value it is.
     """
     if witness.facts.payment.transactions or witness.environment.rates:
         return None
     if any(rows.rows for rows in witness.environment.tables.values()):  # type: ignore[attr-defined]
         return None
     lets = _named_aggregates(rule)
-    given = [f"{name} = {_literal(value, kind)}" for name, (kind, value) in witness.fields.items()]
+    given = dict(witness.fields)
     if witness.score is not None:
-        given.append(f"score = {_literal(witness.score, SCORE)}")
+        given["score"] = _given(p.Score(0, _NOWHERE, SCORE), witness.score)
     for digest, value in witness.values.items():
         if value is None:
             continue
         if digest not in lets:
             return None
-        name, kind = lets[digest]
-        given.append(f"{name} = {_literal(value, kind)}")
-    given += _lists(witness)
-    expected = "default"
+        index = lets[digest]
+        let = rule.lets[index]
+        given[let.name] = _given(p.LetValue(0, _NOWHERE, let.value.type, index), value)
+    lists = {name: _entries(held) for name, held in witness.lists.items() if held}
+    expected = p.ExpectAction(_NOWHERE, rule.otherwise or "default", None)
     if decided is not None and decided.condition is not None:
-        expected = f"{decided.action} by {decided.condition}"
-    elif rule.otherwise is not None:
-        expected = rule.otherwise
-    given_line = f"    given {', '.join(given)}\n" if given else ""
-    return _laid_out(f'  test "counterexample"\n{given_line}    expect {expected}\n')
+        expected = p.ExpectAction(_NOWHERE, decided.action, decided.condition)
+    values: list[p.Given] = [*given.values()]
+    values += [p.GivenList(name, held) for name, held in lists.items()]
+    if not _comes_out(rule, p.Test(_NOWHERE, "counterexample", tuple(values), (expected,))):
+        return None
+    written = [f"{name} = {_literal(each.value)}" for name, each in given.items()]
+    written += [f"@{name} = [{', '.join(map(_literal, held))}]" for name, held in lists.items()]
+    given_line = f"    given {', '.join(written)}\n" if written else ""
+    by = f" by {expected.condition}" if expected.condition is not None else ""
+    return _laid_out(f'  test "counterexample"\n{given_line}    expect {expected.action}{by}\n')
 
 
 def tests_to_add(text: str, tests: Iterable[str]) -> list[str]:
@@ -66,8 +78,26 @@ def tests_to_add(text: str, tests: Iterable[str]) -> list[str]:
     return added
 
 
-def _literal(value: p.Value, kind: t.Type) -> str:
+def _given(target: p.LetValue | p.Score, value: p.Value) -> p.GivenValue:
+    return p.GivenValue(target, p.Constant(0, _NOWHERE, target.type, value))
+
+
+def _entries(held: Iterable[tuple[t.Type, p.Value]]) -> tuple[p.Constant, ...]:
+    return tuple(p.Constant(0, _NOWHERE, kind, value) for kind, value in held)
+
+
+def _comes_out(rule: p.Rule, test: p.Test) -> bool:
+    """Whether the test passes in the rule's file."""
+    file = RuleFile(Path(), None, rule, {None: ""}, {})
+    try:
+        return not run_test(file, test).failures
+    except BlockError:
+        return False
+
+
+def _literal(constant: p.Constant) -> str:
     """The value as a file writes it."""
+    value, kind = constant.value, constant.type
     match kind:
         case t.Ip() | t.Instant():
             return f'"{written_value(value, kind)}"'
@@ -79,19 +109,14 @@ def _literal(value: p.Value, kind: t.Type) -> str:
             return written_value(value, kind)
 
 
-def _named_aggregates(rule: p.Rule) -> dict[str, tuple[str, t.Type]]:
+def _named_aggregates(rule: p.Rule) -> dict[str, int]:
+    """The index of the let that is an aggregate, by the aggregate's digest."""
     digests = Digests(rule.lets)
     return {
-        digests.of(let.value): (let.name, let.value.type)
-        for let in rule.lets
+        digests.of(let.value): index
+        for index, let in enumerate(rule.lets)
         if isinstance(let.value, p.History)
     }
-
-
-def _lists(witness: Witness) -> Iterator[str]:
-    for name, entries in witness.lists.items():
-        if entries:
-            yield f"@{name} = [{', '.join(_literal(value, kind) for kind, value in entries)}]"
 
 
 def _laid_out(test: str) -> str | None:

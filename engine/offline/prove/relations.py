@@ -7,7 +7,7 @@ because of the account's cap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import z3
@@ -51,15 +51,21 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
     there, value = term.there, term.value
     if node.function in (*_COUNTS, "age", "interval", "since", "streak"):
         yield z3.Implies(there, value >= 0)
-    if node.function == "streak" and not node.earlier:
-        [(counts, _)] = _own_elements(node, program)
-        yield z3.Implies(there, counts == (value >= 1))
-    if node.earlier or node.over is None or node.series.collection == "events":
+    is_streak = node.function == "streak"
+    if node.earlier or (node.over is None and not is_streak) or node.series.collection == "events":
         return
     try:
         own = list(_own_elements(node, program))
     except UnsayableError:
         return
+    yield from _with_its_own(node, term, own)
+
+
+def _with_its_own(
+    node: p.History, term: SmtTerm, own: Sequence[tuple[Formula, SmtTerm | None]]
+) -> Iterator[Formula]:
+    """What the payment's own contribution says of an aggregate that counts it."""
+    there, value = term.there, term.value
     match node.function:
         case "count":
             yield z3.Implies(there, value >= z3.Sum([z3.If(each, 1, 0) for each, _ in own]))
@@ -76,7 +82,17 @@ def _alone(node: p.History, term: SmtTerm, program: EncodedProgram) -> Iterator[
         case "any":
             for counts, _ in own:
                 yield z3.Implies(z3.And(there, counts), value)
-        case "sum" if _never_negative(node):
+        case "all" if node.series.collection == "payments":
+            [(counts, _)] = own
+            yield z3.Implies(z3.And(there, value), counts)
+        case "streak":
+            [(counts, _)] = own
+            # Another payment of the same microsecond may break a streak that this one would extend.
+            yield z3.Implies(z3.And(there, value >= 1), counts)
+        case "decay" if node.series.value is None:
+            counted = z3.Sum([z3.If(each, 1, 0) for each, _ in own])
+            yield z3.Implies(there, value >= 10**t.METADATA_SCALE * counted)
+        case "sum" | "decay" if _never_negative(node):
             for counts, brought in own:
                 assert brought is not None
                 a, b = at_one_scale(term, brought)

@@ -153,11 +153,12 @@ class _Search:
             solver = z3.Solver()
             solver.set("rlimit", _WORK_OF_A_STEP)
             solver.add(*(z3.simplify(z3.substitute(each, *texts, *known)) for each in formulas))
-            solver.add(*(variable == value for variable, value in texts))
+            solver.add(*(term == value for term, value in (*texts, *known)))
             if solver.check() == z3.sat:
                 reader = WitnessReader(solver.model())
                 try:
-                    return FoundWitness(witness_of(self._encoder, reader), reader)
+                    if not _corrections(self._encoder.opaque, reader):
+                        return FoundWitness(witness_of(self._encoder, reader), reader)
                 except ImpossibleError:
                     continue
         return None
@@ -254,9 +255,14 @@ def _with_text(
 
 
 def _otherwise(encoder: Encoder, model: Any) -> Formula:
-    """A formula that excludes this assignment of the payment and its history."""
-    values = [each.value for each in _plain_terms(encoder)]
-    return z3.Or(*(each != model.eval(each, model_completion=True) for each in values))
+    """A formula that excludes this assignment of the payment and its history, and no other."""
+    source = encoder.source
+    parts = [each.value for each in (*_plain_terms(encoder), *source.elements.values())]
+    parts += [each.there for each in (*_terms(encoder), *source.elements.values())]
+    parts += source.entries.values()
+    if source.count is not None:
+        parts.append(source.count)
+    return z3.Or(*(each != model.eval(each, model_completion=True) for each in parts))
 
 
 def _as_doubles(encoder: Encoder, reader: WitnessReader) -> list[Formula]:
@@ -274,10 +280,14 @@ def _as_doubles(encoder: Encoder, reader: WitnessReader) -> list[Formula]:
 
 def _plain_terms(encoder: Encoder) -> list[SmtTerm]:
     """Return the terms of the payment and its history, except those that only contain others."""
-    terms = [*encoder.source.fields.values(), *encoder.source.headers.values()]
-    terms += encoder.source.entry_values.values()
-    terms += [term for _, term, _ in encoder.histories.values()]
-    return [each for each in terms if not isinstance(each.type, WITHOUT_VALUE)]
+    return [each for each in _terms(encoder) if not isinstance(each.type, WITHOUT_VALUE)]
+
+
+def _terms(encoder: Encoder) -> list[SmtTerm]:
+    """Return the terms of the payment, but for its transactions, and of its history."""
+    source = encoder.source
+    terms = [*source.fields.values(), *source.headers.values(), *source.entry_values.values()]
+    return [*terms, *(term for _, term, _ in encoder.histories.values())]
 
 
 def _hints(encoder: Encoder) -> Iterator[Formula]:

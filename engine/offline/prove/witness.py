@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import z3
@@ -16,17 +16,23 @@ from tollkeeper.engine.facts.clients import Client, client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.addresses import is_private
+from tollkeeper.engine.intake.limits import Limits
 from tollkeeper.engine.intake.payment import Payment
+from tollkeeper.engine.intake.read import read_creation
 from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.lists.values import IP_BITS, show_network
 from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT
 from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, text_value
+from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 from tollkeeper.grammar.program import Value
+from tollkeeper.grammar.syntax import Span
 
 NOON = 1_767_268_800_000_000
 """The time of a payment (µs) if it doesn't matter: 1 January 2026, 12:00 UTC."""
+_AT_ANY_TIME = Limits(backfill=10**18, clock_skew=10**18)
+_NOWHERE = Span(0, 0)
 _ATTEMPT = {"status": "failed", "connector": {"id": "c"}}
 _REQUIRED = {
     ("type",): "purchase",
@@ -73,14 +79,14 @@ class Witness:
     """A payment with everything that decides it: `values` are the aggregates over history by
     digest.
 
-    `fields` are the payment's fields that matter, by dotted name.
+    `fields` are the payment's fields that matter, by their names in a rule, as a test gives them.
     """
 
     facts: Facts
     score: int | None
     values: Mapping[str, Value | None]
     environment: Environment
-    fields: Mapping[str, tuple[t.Type, Value]] = field(default_factory=dict)
+    fields: Mapping[str, p.GivenValue] = field(default_factory=dict)
     lists: Mapping[str, tuple[tuple[t.Type, Value], ...]] = field(default_factory=dict)
 
 
@@ -148,7 +154,7 @@ def _fraction(found: Formula) -> Fraction:
 def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
     """Return the payment of an assignment. Raises `ImpossibleError`."""
     source = encoder.source
-    fields: dict[str, tuple[t.Type, Value]] = {}
+    fields: dict[str, p.GivenValue] = {}
     body: dict[str, Any] = {}
     clients: dict[str, dict[str, Any] | None] = {}
     for path, term in source.fields.items():
@@ -165,13 +171,13 @@ def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
             members = clients[path[0]]
             assert members is not None
             members[path[2]] = reader.of(term.value, term.type)
-            fields[".".join(path)] = (term.type, members[path[2]])
+            fields[".".join(path)] = _given_field(path, term.type, members[path[2]])
             continue
         if isinstance(term.type, t.Record | t.Headers | t.Metadata):
             _put(body, path, {})
             continue
         value = reader.of(term.value, term.type)
-        fields[".".join(path)] = (term.type, value)
+        fields[".".join(path)] = _given_field(path, term.type, value)
         _put(body, path, as_sent(value, term.type))
     _put_headers(source.headers, reader, body, fields)
     _put_metadata(encoder, reader, body, fields)
@@ -191,6 +197,18 @@ def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
         fields=fields,
         lists=lists,
     )
+
+
+def _given_field(path: tuple[str, ...], kind: t.Type, value: Value) -> p.GivenValue:
+    return _given(p.Fact(0, _NOWHERE, kind, path), value)
+
+
+def _given_entry(key: str, kind: t.Type, value: Value) -> p.GivenValue:
+    return _given(p.MetadataFact(0, _NOWHERE, kind, key), value)
+
+
+def _given(target: p.Fact | p.HeaderFact | p.MetadataFact, value: Value) -> p.GivenValue:
+    return p.GivenValue(target, p.Constant(0, _NOWHERE, target.type, value))
 
 
 def _put(body: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
@@ -226,20 +244,21 @@ def _put_headers(
     headers: Mapping[tuple[str, str], SmtTerm],
     reader: WitnessReader,
     body: dict[str, Any],
-    fields: dict[str, tuple[t.Type, Value]],
+    fields: dict[str, p.GivenValue],
 ) -> None:
     for (side, name), term in headers.items():
         if reader.holds(term.there):
             value = reader.of(term.value, term.type)
             _put(body, (side, "headers", name), value)
-            fields[f'{side}.headers["{name}"]'] = (term.type, value)
+            target = p.HeaderFact(0, _NOWHERE, term.type, cast("Any", side), name)
+            fields[f'{side}.headers["{name}"]'] = _given(target, value)
 
 
 def _put_metadata(
     encoder: Encoder,
     reader: WitnessReader,
     body: dict[str, Any],
-    fields: dict[str, tuple[t.Type, Value]],
+    fields: dict[str, p.GivenValue],
 ) -> None:
     source = encoder.source
     for key, kind in source.entries.items():
@@ -251,11 +270,11 @@ def _put_metadata(
             if other == key and reader.holds(source.is_of_kind(kind, of)):
                 value = reader.of(term.value, term.type)
                 entry = as_sent(value, term.type)
-                fields[f'metadata["{key}"]'] = (term.type, value)
+                fields[f'metadata["{key}"]'] = _given_entry(key, term.type, value)
         if entry == [] and index in _ENTRIES:
             kind_of, carried = _ENTRIES[index]
             entry = as_sent(carried, kind_of)
-            fields[f'metadata["{key}"]'] = kind_of, carried
+            fields[f'metadata["{key}"]'] = _given_entry(key, kind_of, carried)
         _put(body, ("metadata", key), entry)
 
 
@@ -295,6 +314,11 @@ def _facts(body: dict[str, Any], clients: Mapping[str, dict[str, Any] | None]) -
         payment = msgspec.convert(body, Payment)
     except msgspec.ValidationError as error:
         raise ImpossibleError(str(error)) from None
+    sent = msgspec.json.encode({"payment": payment})
+    if read_creation(sent, to_microseconds(payment.timestamp), _AT_ANY_TIME) != payment:
+        raise ImpossibleError(
+            "a payment that is refused, or of which the service removes something"
+        )
     facts = derive(payment, to_microseconds(payment.timestamp), client)
     # A client is what the assignment says, regardless of the headers.
     return replace(

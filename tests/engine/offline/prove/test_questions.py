@@ -53,6 +53,9 @@ def worker() -> Iterator[Worker]:
         'amount_in("EUR") != amount and currency == "EUR"',
         "round(amount) > amount + 1",
         "count(earlier payments by user.id over 1h) >= count(payments by user.id over 1h)",
+        "decay(count of payments by currency half life 1h) < 1",
+        "decay(sum(amount) of payments by currency half life 1h) < amount",
+        'all(payments by currency over 1h where status == "failed") and status == "declined"',
         'method.card.bin matches /^4/ and method.card.bin starts with "5"',
         'hour(timestamp, "UTC") > 22 and hour(timestamp, "UTC") < 5',
         'count(transactions where status == "failed") > count(transactions)',
@@ -67,6 +70,51 @@ def test_what_no_payment_can_be_is_proved(when: str) -> None:
     made = rule(f"condition c when {when} then deny")
     verdict = reach(made, 0, seconds=PATIENT)
     assert (verdict.answer, verdict.because) == ("refuted", ())
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        # Another payment of the same microsecond, which is not declined, breaks the streak.
+        'status == "declined" and streak(payments by currency where status == "declined") == 0',
+        r"streak(payments by user.id where user.email matches /\bx/) > 2",
+        """any(transactions by number(user.id) over 7d
+           where timestamp - payment.timestamp == 999999d and metadata["b"])""",
+        'any(transactions where connector.type == "4111111111111111" or duration == 7)',
+    ],
+)
+def test_what_a_payment_can_be_is_shown_by_one(when: str) -> None:
+    made = rule(f"condition c when {when} then deny")
+    assert reach(made, 0, seconds=PATIENT).answer == "proved"
+
+
+@pytest.mark.parametrize(
+    "when",
+    ['device.headers["Cookie"] is present', 'metadata["pan"] starts with "4111111111111111"'],
+)
+def test_no_payment_is_shown_of_which_the_service_removes_something(when: str) -> None:
+    made = rule(f"condition c when {when} then deny")
+    assert reach(made, 0, seconds=PATIENT).answer != "proved"
+
+
+@pytest.mark.parametrize(
+    ("when", "is_written"),
+    [
+        ("user is present", False),
+        ("backend.headers is present", False),
+        ("device.client.consistent and device.fingerprint is present", False),
+        ("device.client.consistent and device.fingerprint is missing", True),
+        ('first(payments by user.id) is missing and order.id == "a"', True),
+        ('not first(payments by user.id) and order.id == "a"', False),
+        ('user.id in @blocked and device.headers["x-a"] == "b" and score > 0.5', True),
+    ],
+)
+def test_a_payment_is_written_as_a_test_where_the_test_comes_out_as_it_does(
+    when: str, is_written: bool
+) -> None:
+    made = rule(f"list blocked: string condition c when {when} then deny")
+    verdict = reach(made, 0, seconds=PATIENT)
+    assert (_test_of(made, verdict) is not None) is is_written
 
 
 def test_a_covered_condition_names_those_that_cover_it() -> None:

@@ -136,17 +136,18 @@ def _fix_to_records(
     node: s.Call, argument: s.Expression, known: Aggregate, root: str
 ) -> Fix | None:
     """Return what makes `any(transactions.status == "a")` ask each record; None where that leaves
-    something to say.
+    something to say, as in `any(count(transactions) > 1)`.
     """
     if isinstance(argument, s.Attribute):
         says_all = node.where is not None or known.name not in _NEED_WHERE
         return replacing(argument.span, root) if says_all else None
     if root != "transactions" or not is_bare(node):
         return None
+    paths = list(_paths(argument))
+    if not all(names for _, names in paths):
+        return None
     start, asked = argument.span.start, f"{root} where "
-    edits = [
-        Edit(s.Span(base.span.start, names[0].span.start), "") for base, names in _paths(argument)
-    ]
+    edits = [Edit(s.Span(base.span.start, names[0].span.start), "") for base, names in paths]
     if edits[0].span.start == start:
         edits[0] = Edit(edits[0].span, asked)
     else:

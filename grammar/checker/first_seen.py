@@ -42,19 +42,12 @@ def first_seen(
             case p.Presence(state="missing", operand=operand):
                 history = _age(operand, lets)
                 key = None if history is None else _missing_key(history, missing)
-                written = "" if history is None else work.text(history.span)
-                if (
-                    history is not None
-                    and key is not None
-                    and operand is history
-                    and "(" in written
-                ):
-                    yield say.missing_without_key(
-                        node.span,
-                        history.function,
-                        work.text(key.span),
-                        f"first{written[written.index('(') :]}",
-                    )
+                if history is not None and key is not None and operand is history:
+                    first = _as_first(work.text(history.span))
+                    if first is not None:
+                        yield say.missing_without_key(
+                            node.span, history.function, work.text(key.span), first
+                        )
             case p.Compare(operator="<" | "<=", left=left, right=right) if not isinstance(
                 right, p.History
             ):
@@ -71,10 +64,16 @@ def first_seen(
 
 
 def _young(work: Work, node: p.Compare, history: p.History, *, is_written: bool) -> Diagnostic:
-    written = work.text(history.span) if is_written else ""
-    # A metric of an event type is read by its name, so `first(…)` can't replace it.
-    first = f"first{written[written.index('(') :]}" if "(" in written else None
+    first = _as_first(work.text(history.span)) if is_written else None
     return say.young_but_not_first(node.span, first, work.text(Span(*node.span)))
+
+
+def _as_first(written: str) -> str | None:
+    """The aggregate as `first(…)`; None for a metric of an event type, which is read by its name."""
+    while written.startswith("("):
+        written = written[1:-1].strip()
+    rest = written.partition("(")[2]
+    return f"first({rest}" if rest.endswith(")") else None
 
 
 def _age(node: p.Expression, lets: Sequence[p.Let]) -> p.History | None:

@@ -15,6 +15,7 @@ from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Edit, Fix
 from tollkeeper.grammar.fixes import applied_safely, apply_fixes, quoted
+from tollkeeper.grammar.functions import AGGREGATES
 from tollkeeper.grammar.parser import parse
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.tests.examples import examples
@@ -121,6 +122,47 @@ def test_where_a_fix_would_leave_an_error_of_its_own_none_is_offered(expression)
     found = found_in(rule(expression))
     assert found
     assert not any(each.fixes for each in found)
+
+
+CALLED = st.sampled_from([*AGGREGATES, "length", "abs", "coalesce", "lower"])
+CLAUSES = st.sampled_from(["", " by user.id", " by user.id over 1h", ' where status == "declined"'])
+ASKED = st.recursive(
+    st.sampled_from(
+        ["transactions", "payments", "transactions.duration", "payments.amount", "user.id", "1h"]
+    ),
+    lambda inner: st.one_of(
+        st.builds("{}({}{})".format, CALLED, inner, CLAUSES),
+        st.builds("({})".format, inner),
+        st.builds("{} {} {}".format, inner, st.sampled_from(["+", ">", "=="]), inner),
+        st.builds("{} is missing".format, inner),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(ASKED)
+def test_every_fix_of_what_is_asked_of_records_removes_its_finding(expression):
+    text = rule(expression)
+    for each in found_in(text):
+        for fix in each.fixes:
+            assert each not in found_in(apply_fixes(text, [fix])), (each, fix)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("(age(payments by user.id)) is missing", "first(payments by user.id)"),
+        (
+            "((age(payments by user.id))) < 1h",
+            "(first(payments by user.id) or ((age(payments by user.id))) < 1h)",
+        ),
+    ],
+)
+def test_a_bracket_around_an_age_is_no_part_of_what_is_first(written, meant):
+    text = rule(written)
+    (fix,) = [fix for each in found_in(text) for fix in each.fixes]
+    assert apply_fixes(text, [fix]) == rule(meant)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

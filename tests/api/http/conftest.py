@@ -9,7 +9,7 @@ from tollkeeper.api.http import stream
 from tollkeeper.tests.api.http.service import Service, open_service
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
 
@@ -17,6 +17,13 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     async with open_service(tmp_path / "data") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def shared_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """For tests that leave it as it is: to open one takes longer than to refuse a request."""
+    async with open_service(tmp_path_factory.mktemp("shared") / "data") as opened:
         yield opened
 
 

@@ -50,8 +50,8 @@ async def test_all_that_is_wrong_is_named(service: Service) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"account": 1}, [], {"account": None}])
-async def test_a_body_that_is_none_is_refused(service: Service, body: Any) -> None:
-    assert (await service.client.put("/v1/account", json=body)).status_code == 422
+async def test_a_body_that_is_none_is_refused(shared_service: Service, body: Any) -> None:
+    assert (await shared_service.client.put("/v1/account", json=body)).status_code == 422
 
 
 async def test_the_account_and_its_audit_log_need_the_admin_scope(service: Service) -> None:
@@ -142,10 +142,10 @@ async def test_one_account_does_not_see_the_changes_of_another(service: Service)
     [({"cursor": "x"}, "cursor"), ({"since": "yesterday"}, "since"), ({"limit": "0"}, "limit")],
 )
 async def test_a_bad_query_is_refused_at_its_parameter(
-    service: Service, query: dict[str, str], field: str
+    shared_service: Service, query: dict[str, str], field: str
 ) -> None:
     for path in ("/v1/audit", "/v1/decisions"):
-        answer = await service.client.get(path, params=query)
+        answer = await shared_service.client.get(path, params=query)
         assert answer.status_code == 422
         assert [place for place, _ in errors(answer)] == [field]
 

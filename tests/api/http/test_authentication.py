@@ -19,9 +19,9 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     "value", [None, "", "Bearer", "Bearer ", "Bearer nonsense", "Basic abc", "Bearer " + "x" * 9000]
 )
-async def test_a_bad_or_missing_key_is_401(service: Service, value: str | None) -> None:
+async def test_a_bad_or_missing_key_is_401(shared_service: Service, value: str | None) -> None:
     headers = {} if value is None else {"authorization": value}
-    async with service.client_with(None) as client:
+    async with shared_service.client_with(None) as client:
         for request in (
             client.build_request("POST", "/v1/payments", json=payment(), headers=headers),
             client.build_request("PATCH", "/v1/payments/x", json={}, headers=headers),

@@ -111,9 +111,9 @@ async def test_another_account_sees_none_of_it(shop: Service) -> None:
     ],
 )
 async def test_what_can_not_be_tried_is_refused(
-    service: Service, sent: dict[str, Any], expected: list[tuple[str, str]]
+    shared_service: Service, sent: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
-    answer = await service.client.post("/v1/backtests", json=sent)
+    answer = await shared_service.client.post("/v1/backtests", json=sent)
     assert answer.status_code == 422
     assert errors(answer) == expected
 

@@ -366,9 +366,9 @@ async def test_a_card_number_in_a_note_is_masked_and_a_value_is_not(service: Ser
     ],
 )
 async def test_a_member_that_is_there_twice_is_refused(
-    service: Service, method: str, path: str, body: bytes, fields: list[str]
+    shared_service: Service, method: str, path: str, body: bytes, fields: list[str]
 ) -> None:
-    answer = await service.client.request(method, path, content=body)
+    answer = await shared_service.client.request(method, path, content=body)
     assert answer.status_code == 422
     assert errors(answer) == [(field, "malformed_json") for field in fields]
 

@@ -173,7 +173,7 @@ async def test_labels_of_events_are_there_after_a_restart(tmp_path: Path) -> Non
         ("label fraud of payment when verdict", "wrong-type"),
     ],
 )
-async def test_a_wrong_label_is_explained(service: Service, line: str, code: str) -> None:
+async def test_a_wrong_label_is_explained(shared_service: Service, line: str, code: str) -> None:
     text = REVIEWED.replace("label fraud of payment when bad >= 2", line)
-    answer = await service.client.post("/v1/checks", json={"text": text})
+    answer = await shared_service.client.post("/v1/checks", json={"text": text})
     assert [each["code"] for each in answer.json()["diagnostics"]] == [code]

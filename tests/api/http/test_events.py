@@ -69,11 +69,21 @@ async def send(service: Service, **event_: Any) -> httpx.Response:
     return await service.client.post("/v1/events", json={"event": event_})
 
 
-@pytest.fixture
-async def shop(service: Service) -> Service:
+async def furnish(service: Service) -> None:
     """The service with the sign-ins published."""
     assert (await publish(service)).status_code == 201
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    await furnish(service)
     return service
+
+
+@pytest.fixture(scope="module")
+async def shared_shop(shared_service: Service) -> Service:
+    await furnish(shared_service)
+    return shared_service
 
 
 async def test_an_event_gets_its_id_version_metrics_and_alerts(shop: Service) -> None:
@@ -160,9 +170,9 @@ async def test_all_violations_come_back_together(shop: Service) -> None:
     ],
 )
 async def test_a_body_that_is_none_is_refused_at_its_place(
-    shop: Service, body: bytes, expected: tuple[str, str]
+    shared_shop: Service, body: bytes, expected: tuple[str, str]
 ) -> None:
-    answer = await shop.client.post("/v1/events", content=body)
+    answer = await shared_shop.client.post("/v1/events", content=body)
     assert answer.status_code == 422
     assert expected in errors(answer)
 

@@ -17,8 +17,7 @@ RULE = """rule gate
 ASKED = {"bot_behaviour": True, "rule": {"name": "gate"}}
 
 
-@pytest.fixture
-async def shop(service: Service) -> Service:
+async def furnish(service: Service) -> None:
     """Four payments by the rule, two of them denied, one of these labelled as fraud."""
     client = service.client
     stored = await client.post("/v1/rules/gate/versions?publish=true", content=RULE)
@@ -28,7 +27,18 @@ async def shop(service: Service) -> Service:
         assert (await client.post("/v1/payments", json=body)).status_code == 201
     said = {"label": "fraud"}
     await client.put("/v1/payments/p-3/labels/chargeback", json=said)
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    await furnish(service)
     return service
+
+
+@pytest.fixture(scope="module")
+async def shared_shop(shared_service: Service) -> Service:
+    await furnish(shared_service)
+    return shared_service
 
 
 async def read(service: Service, path: str) -> Any:
@@ -154,7 +164,7 @@ async def test_conditions_that_held_beside_the_one_that_decided_are_counted(
         ("rules/gate/performance?since=soon", "since"),
     ],
 )
-async def test_a_wrong_parameter_is_named(shop: Service, path: str, field: str) -> None:
-    answer = await shop.client.get(f"/v1/{path}")
+async def test_a_wrong_parameter_is_named(shared_shop: Service, path: str, field: str) -> None:
+    answer = await shared_shop.client.get(f"/v1/{path}")
     assert answer.status_code == 422
     assert errors(answer)[0][0] == field

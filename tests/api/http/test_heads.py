@@ -42,14 +42,16 @@ async def test_the_audit_names_the_request_that_asked_for_a_change(service: Serv
 
 
 @pytest.mark.parametrize("sent", ["a", "req-1/Ä".encode("ascii", "ignore").decode(), "!" * 128])
-async def test_the_callers_own_request_id_is_taken(service: Service, sent: str) -> None:
-    answer = await service.client.get("/v1/rules", headers={"x-request-id": sent})
+async def test_the_callers_own_request_id_is_taken(shared_service: Service, sent: str) -> None:
+    answer = await shared_service.client.get("/v1/rules", headers={"x-request-id": sent})
     assert answer.headers["x-request-id"] == sent
 
 
 @pytest.mark.parametrize("sent", [b"", b"two words", b"x" * 129, b"caf\xe9", b"a\tb"])
-async def test_a_request_id_that_is_not_sane_is_replaced(service: Service, sent: bytes) -> None:
-    answer = await service.client.get("/v1/rules", headers=[(b"x-request-id", sent)])
+async def test_a_request_id_that_is_not_sane_is_replaced(
+    shared_service: Service, sent: bytes
+) -> None:
+    answer = await shared_service.client.get("/v1/rules", headers=[(b"x-request-id", sent)])
     assert len(answer.headers["x-request-id"]) == 24
 
 
@@ -77,9 +79,9 @@ async def test_other_headers_may_be_repeated(service: Service) -> None:
     ],
 )
 async def test_a_query_parameter_that_nothing_reads_is_refused(
-    service: Service, path: str, query: dict[str, str], name: str
+    shared_service: Service, path: str, query: dict[str, str], name: str
 ) -> None:
-    answer = await service.client.get(path, params=query)
+    answer = await shared_service.client.get(path, params=query)
     assert (answer.status_code, errors(answer)) == (422, [(name, "unknown_member")])
 
 

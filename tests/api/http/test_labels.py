@@ -11,12 +11,22 @@ from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-async def shop(service: Service) -> Service:
+async def furnish(service: Service) -> None:
     for number in range(3):
         answer = await service.client.post("/v1/payments", json=payment(id=f"p {number}/1"))
         assert answer.status_code == 201
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    await furnish(service)
     return service
+
+
+@pytest.fixture(scope="module")
+async def shared_shop(shared_service: Service) -> Service:
+    await furnish(shared_service)
+    return shared_service
 
 
 async def label(service: Service, number: int, source: str, said: str, **more: str) -> None:
@@ -88,14 +98,14 @@ async def test_a_label_says_by_whom_why_and_when(shop: Service) -> None:
     ],
 )
 async def test_what_can_not_be_labelled_is_named(
-    shop: Service,
+    shared_shop: Service,
     method: str,
     path: str,
     body: dict[str, str] | None,
     status: int,
     error: tuple[str, str],
 ) -> None:
-    answer = await shop.client.request(method, f"/v1/payments/{path}", json=body)
+    answer = await shared_shop.client.request(method, f"/v1/payments/{path}", json=body)
     assert answer.status_code == status
     assert errors(answer) == [error]
 

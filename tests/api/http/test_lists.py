@@ -31,6 +31,12 @@ async def make(service: Service, name: str = "blocked", **spec: Any) -> None:
     assert answer.status_code == 201, answer.text
 
 
+@pytest.fixture(scope="module")
+async def with_list(shared_service: Service) -> Service:
+    await make(shared_service)
+    return shared_service
+
+
 async def put(service: Service, *entries: Any, name: str = "blocked") -> Any:
     return await service.client.put(f"/v1/lists/{name}/entries", json={"entries": list(entries)})
 
@@ -62,9 +68,9 @@ async def test_a_list_of_another_type_is_refused(service: Service) -> None:
     ],
 )
 async def test_a_bad_list_is_refused_at_its_place(
-    service: Service, body: dict[str, Any], place: str
+    shared_service: Service, body: dict[str, Any], place: str
 ) -> None:
-    answer = await service.client.put("/v1/lists/blocked", json=body)
+    answer = await shared_service.client.put("/v1/lists/bad", json=body)
     assert answer.status_code == 422
     assert [field for field, _ in errors(answer)] == [place]
 
@@ -199,18 +205,16 @@ async def test_bad_entries_are_all_named_and_none_is_kept(service: Service) -> N
     ],
 )
 async def test_an_unknown_list_or_entry_is_404(
-    service: Service, method: str, path: str, body: Any, field: str
+    with_list: Service, method: str, path: str, body: Any, field: str
 ) -> None:
-    await make(service)
-    answer = await service.client.request(method, path, json=body)
+    answer = await with_list.client.request(method, path, json=body)
     assert answer.status_code == 404
     assert errors(answer) == [(field, "not_found")]
 
 
 @pytest.mark.parametrize("limit", ["0", "501", "-1", "many", "²"])
-async def test_a_bad_limit_is_refused_at_its_place(service: Service, limit: str) -> None:
-    await make(service)
-    answer = await service.client.get("/v1/lists/blocked/entries", params={"limit": limit})
+async def test_a_bad_limit_is_refused_at_its_place(with_list: Service, limit: str) -> None:
+    answer = await with_list.client.get("/v1/lists/blocked/entries", params={"limit": limit})
     assert answer.status_code == 422
     assert [field for field, _ in errors(answer)] == ["limit"]
 

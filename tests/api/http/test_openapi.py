@@ -268,16 +268,22 @@ SAYABLE = [
 ]
 
 
+@pytest.fixture(scope="module")
+async def shared_shop(shared_service: Service) -> Service:
+    """A service with a rule `checkout` and a list `blocked`."""
+    text = examples.RULE
+    await shared_service.client.post("/v1/rules/checkout/versions?publish=true", content=text)
+    await shared_service.client.put("/v1/lists/blocked", json={"type": "string"})
+    return shared_service
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(("method", "path", "body"), SAYABLE)
 async def test_what_a_schema_can_say_of_a_refused_body_it_says(
-    service: Service, method: str, path: str, body: Any
+    shared_shop: Service, method: str, path: str, body: Any
 ) -> None:
-    text = examples.RULE
-    await service.client.post("/v1/rules/checkout/versions?publish=true", content=text)
-    if "entries" in path:
-        await service.client.put("/v1/lists/checkout", json={"type": "string"})
-    answer = await service.client.request(method, path.replace("{name}", "checkout"), json=body)
+    name = "blocked" if "entries" in path else "checkout"
+    answer = await shared_shop.client.request(method, path.replace("{name}", name), json=body)
     assert answer.status_code == 422, answer.text
     where = pointer("paths", path, method.lower(), "requestBody", "content", JSON, "schema")
     assert not validator(where).is_valid(body)
@@ -299,10 +305,10 @@ async def test_what_a_schema_can_say_of_a_refused_body_it_says(
     ],
 )
 async def test_what_a_schema_can_say_of_a_refused_filter_it_says(
-    service: Service, member: str
+    shared_service: Service, member: str
 ) -> None:
     name, _, value = member.partition("=")
-    assert (await service.client.get(f"/v1/payments?{member}")).status_code == 422
+    assert (await shared_service.client.get(f"/v1/payments?{member}")).status_code == 422
     parameters = document()["paths"]["/v1/payments"]["get"]["parameters"]
     (number,) = [place for place, each in enumerate(parameters) if each.get("name") == name]
     where = pointer("paths", "/v1/payments", "get", "parameters", str(number), "schema")
@@ -321,12 +327,12 @@ async def test_what_a_schema_can_say_of_a_refused_filter_it_says(
     ],
 )
 async def test_what_a_schema_can_say_of_a_refused_name_it_says(
-    service: Service, method: str, path: str, name: str
+    shared_service: Service, method: str, path: str, name: str
 ) -> None:
     (media, sent), *_ = document()["paths"][path][method.lower()]["requestBody"]["content"].items()
     (example, *_) = sent["examples"].values()
     body = {"content": example["value"]} if media == TEXT else {"json": example["value"]}
-    answer = await service.client.request(method, path.replace("{name}", name), **body)
+    answer = await shared_service.client.request(method, path.replace("{name}", name), **body)
     assert answer.status_code == 422, answer.text
     parameters = document()["paths"][path][method.lower()]["parameters"]
     (number,) = [place for place, each in enumerate(parameters) if each.get("name") == "name"]

@@ -348,9 +348,9 @@ async def test_another_body_under_an_idempotency_key_is_refused(service: Service
     ],
 )
 async def test_a_body_that_is_none_is_answered_in_the_one_error_body(
-    service: Service, body: bytes, status: int, expected: tuple[str, str]
+    shared_service: Service, body: bytes, status: int, expected: tuple[str, str]
 ) -> None:
-    answer = await service.client.post("/v1/payments", content=body)
+    answer = await shared_service.client.post("/v1/payments", content=body)
     assert answer.status_code == status
     assert errors(answer) == [expected]
 

@@ -24,8 +24,7 @@ RULE = """rule gate
 ASKED = {"bot_behaviour": True, "rule": {"name": "gate"}}
 
 
-@pytest.fixture
-async def shop(service: Service) -> Service:
+async def furnish(service: Service) -> None:
     """Five payments: three of Ana's on one device, two of them denied, and two guests'."""
     stored = await service.client.post("/v1/rules/gate/versions?publish=true", content=RULE)
     assert stored.status_code == 201
@@ -37,7 +36,18 @@ async def shop(service: Service) -> Service:
         device = {"ip_address": f"198.51.100.{number}", "fingerprint": guest}
         await create(service, f"guest {number}/7", amount=5, user=None, device=device)
     await service.client.patch("/v1/payments/order-0", json={"payment": {"status": "failed"}})
+
+
+@pytest.fixture
+async def shop(service: Service) -> Service:
+    await furnish(service)
     return service
+
+
+@pytest.fixture(scope="module")
+async def shared_shop(shared_service: Service) -> Service:
+    await furnish(shared_service)
+    return shared_service
 
 
 async def create(service: Service, id_: str, **changed: Any) -> None:
@@ -90,11 +100,11 @@ GUESTS = ["guest 2/7", "guest 1/7"]
     ],
 )
 async def test_payments_are_found_by(
-    shop: Service, query: dict[str, Any], expected: list[str] | None
+    shared_shop: Service, query: dict[str, Any], expected: list[str] | None
 ) -> None:
     if expected is None:
         expected = [*GUESTS, "order-0"]
-    assert await ids(shop, **query) == expected
+    assert await ids(shared_shop, **query) == expected
 
 
 async def test_a_found_payment_is_shown_in_short_as_known_now(shop: Service) -> None:
@@ -159,9 +169,9 @@ async def test_pages_continue_where_they_ended(shop: Service) -> None:
     ],
 )
 async def test_a_wrong_parameter_is_named(
-    shop: Service, query: str, field: str, type_: str
+    shared_shop: Service, query: str, field: str, type_: str
 ) -> None:
-    answer = await shop.client.get(f"/v1/payments?{query}")
+    answer = await shared_shop.client.get(f"/v1/payments?{query}")
     assert answer.status_code == 422
     assert errors(answer) == [(field, type_)]
 
@@ -170,10 +180,10 @@ async def test_a_wrong_parameter_is_named(
     "path", ["payments", "payments/count", "decisions/stream", "figures", "scores", "thresholds"]
 )
 async def test_a_time_that_ends_before_it_begins_is_refused_wherever_payments_are_meant(
-    shop: Service, path: str
+    shared_shop: Service, path: str
 ) -> None:
     for query in ("since=1h&until=2h", "q=since:1h until:2h"):
-        answer = await shop.client.get(f"/v1/{path}?{query}")
+        answer = await shared_shop.client.get(f"/v1/{path}?{query}")
         assert answer.status_code == 422
         assert answer.json()["errors"] == [
             {

@@ -96,8 +96,8 @@ async def test_without_labels_nothing_is_cheapest(service: Service) -> None:
     "query",
     ["challenge=2", "deny=x", "margin=-1", "chargeback=nan", "chargeback=1e9999999", "deny=0.555"],
 )
-async def test_a_wrong_number_is_named(service: Service, query: str) -> None:
-    answer = await service.client.get(f"/v1/thresholds?{query}")
+async def test_a_wrong_number_is_named(shared_service: Service, query: str) -> None:
+    answer = await shared_service.client.get(f"/v1/thresholds?{query}")
     assert answer.status_code == 422
     assert errors(answer) == [(query.split("=")[0], "invalid_value")]
 

@@ -34,6 +34,12 @@ async def store(service: Service, text: str, query: str = "") -> int:
     return number
 
 
+@pytest.fixture(scope="module")
+async def with_rule(shared_service: Service) -> Service:
+    await store(shared_service, ACTIVE, "?publish=true")
+    return shared_service
+
+
 async def with_shadow(service: Service) -> None:
     await store(service, ACTIVE, "?publish=true")
     await store(service, TRIAL)
@@ -282,11 +288,10 @@ async def test_the_decision_with_a_shadow_is_the_one_without(service: Service) -
     ],
 )
 async def test_what_is_not_there_or_wrong_is_named(
-    service: Service, trial: str, method: str, path: str, version: Any, status: int, field: str
+    with_rule: Service, trial: str, method: str, path: str, version: Any, status: int, field: str
 ) -> None:
-    await store(service, ACTIVE, "?publish=true")
     body = {"version": version} | ({"percent": 5, "by": "user"} if trial == "rollout" else {})
-    answer = await service.client.request(method, f"/v1/rules/{path}/{trial}", json=body)
+    answer = await with_rule.client.request(method, f"/v1/rules/{path}/{trial}", json=body)
     assert answer.status_code == status
     assert [place for place, _ in errors(answer)] == [field]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,24 @@ ASKED = {"bot_behaviour": True, "rule": {"name": "guard"}}
 BOT = {"ip_address": "198.51.100.7", "fingerprint": {"id": "d-bot-7", "provider": "basic"}}
 
 
+@pytest.fixture(scope="module")
+async def under_attack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shop]:
+    """Shared by tests that leave it as it is."""
+    async with open_attacked(tmp_path_factory.mktemp("attacked")) as shop:
+        yield shop
+
+
 @pytest.fixture
 async def attacked(tmp_path: Path) -> AsyncIterator[Shop]:
+    """For a test that changes it."""
+    async with open_attacked(tmp_path) as shop:
+        yield shop
+
+
+@asynccontextmanager
+async def open_attacked(folder: Path) -> AsyncIterator[Shop]:
     """A shop in which one device pays again and again, and a monitor has seen it."""
-    async with open_shop(tmp_path) as shop:
+    async with open_shop(folder) as shop:
         api = shop.service.client
         for path, text in (("rules/guard", GUARD), ("event-types/payment", WATCH)):
             stored = await api.post(f"/v1/{path}/versions?publish=true", content=text)
@@ -55,9 +70,9 @@ async def alert_of(shop: Shop) -> str:
 
 
 async def test_an_alert_shows_what_its_monitor_asks_and_offers_its_title_as_the_reason(
-    attacked: Shop,
+    under_attack: Shop,
 ) -> None:
-    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    page = (await under_attack.browser.get(f"/console/alerts/{await alert_of(under_attack)}")).text
     shown = re.search(r'<pre class="rule"[^>]*><code>(.*?)</code>', page, re.DOTALL)
     assert shown is not None
     assert unescape(shown[1]).split("\n\n") == [
@@ -81,15 +96,15 @@ async def test_an_alert_is_acknowledged_closed_and_opened_again(attacked: Shop) 
     assert actions == ["alert_marked"] * 3
 
 
-async def test_an_alert_that_there_is_not_is_not_found(attacked: Shop) -> None:
+async def test_an_alert_that_there_is_not_is_not_found(under_attack: Shop) -> None:
     for id_ in ("0", "f" * 32, "é"):
-        assert (await attacked.service.client.get(f"/v1/alerts/{id_}")).status_code == 404
+        assert (await under_attack.service.client.get(f"/v1/alerts/{id_}")).status_code == 404
 
 
 async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_do(
-    attacked: Shop,
+    under_attack: Shop,
 ) -> None:
-    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    page = (await under_attack.browser.get(f"/console/alerts/{await alert_of(under_attack)}")).text
     row = re.search(r"<tr[ >](?:(?!</tr>).)*Device(?:(?!</tr>).)*</tr>", page, re.DOTALL)
     assert row is not None, page
     assert 'name="pick" value="device:bot-11"' in row[0]
@@ -101,16 +116,18 @@ async def test_what_the_payments_share_is_suggested_with_what_blocking_it_would_
     assert "198.51.100.7" not in page
 
 
-async def test_a_condition_is_drafted_in_the_rule_that_decided_the_payments(attacked: Shop) -> None:
-    live = (await attacked.service.client.get("/v1/rules")).json()["rules"]
+async def test_a_condition_is_drafted_in_the_rule_that_decided_the_payments(
+    under_attack: Shop,
+) -> None:
+    live = (await under_attack.service.client.get("/v1/rules")).json()["rules"]
     assert [each["name"] for each in live if each["active"]] == ["gate", "guard"]
-    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+    page = (await under_attack.browser.get(f"/console/alerts/{await alert_of(under_attack)}")).text
     drafts = re.findall(r'href="([^"]+)">Draft a condition', page)
     assert "/console/rules/guard/edit?by=merchant&amp;like=bot-11" in drafts
 
 
 async def test_a_condition_is_drafted_though_its_payment_is_removed_meanwhile(
-    attacked: Shop, monkeypatch: pytest.MonkeyPatch
+    under_attack: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = PublicClient.aside
 
@@ -118,7 +135,7 @@ async def test_a_condition_is_drafted_though_its_payment_is_removed_meanwhile(
         return await read(client, path.replace("bot-11", "gone"), query)
 
     monkeypatch.setattr(PublicClient, "aside", find_gone)
-    answer = await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")
+    answer = await under_attack.browser.get(f"/console/alerts/{await alert_of(under_attack)}")
     assert answer.status_code == 200
     drafts = re.findall(r'href="([^"]+)">Draft a condition', answer.text)
     assert "/console/rules/gate/edit?by=merchant&amp;like=bot-11" in drafts
@@ -154,14 +171,16 @@ async def test_addresses_that_an_alert_is_of_are_masked(
             assert (clear in page) == (clear == shown), path
 
 
-async def test_what_the_alert_is_of_is_suggested_first(attacked: Shop) -> None:
-    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+async def test_what_the_alert_is_of_is_suggested_first(under_attack: Shop) -> None:
+    page = (await under_attack.browser.get(f"/console/alerts/{await alert_of(under_attack)}")).text
     rows = re.findall(r"<tr[ >].*?</tr>", page.partition('name="alert"')[2], re.DOTALL)
     assert "m-9" in rows[1]
 
 
-async def test_an_alert_shows_how_its_hour_scored_beside_the_weeks_before(attacked: Shop) -> None:
-    page = (await attacked.browser.get(f"/console/alerts/{await alert_of(attacked)}")).text
+async def test_an_alert_shows_how_its_hour_scored_beside_the_weeks_before(
+    under_attack: Shop,
+) -> None:
+    page = (await under_attack.browser.get(f"/console/alerts/{await alert_of(under_attack)}")).text
     figure = page.partition("<figure>")[2].partition("</figure>")[0]
     counts = re.findall(r'<a href="(/console/payments\?q=score[^"]+)">(\d+)</a>', figure)
     assert len(counts) == 10
@@ -169,7 +188,7 @@ async def test_an_alert_shows_how_its_hour_scored_beside_the_weeks_before(attack
     assert sum(int(number) for _, number in counts) == 8
     for link, number in counts:
         if number != "0":
-            found = (await attacked.browser.get(link.replace("&amp;", "&"))).text
+            found = (await under_attack.browser.get(link.replace("&amp;", "&"))).text
             assert re.search(rf'id="count" role="status">{number} payments?<', found), link
 
 
@@ -232,14 +251,14 @@ async def test_values_for_several_lists_become_proposals_that_are_all_named(
 
 
 async def test_a_form_in_which_nothing_is_chosen_blocks_nothing_and_says_so(
-    attacked: Shop,
+    under_attack: Shop,
 ) -> None:
-    id_ = await alert_of(attacked)
+    id_ = await alert_of(under_attack)
     sent = {"alert": id_, "list_device": "blocked", "span": "6h"}
-    done = await attacked.browser.post("/console/contain", data=sent)
-    shown = (await attacked.browser.get(done.headers["location"])).text
+    done = await under_attack.browser.post("/console/contain", data=sent)
+    shown = (await under_attack.browser.get(done.headers["location"])).text
     assert "Nothing was chosen" in shown
-    alert = (await attacked.service.client.get(f"/v1/alerts/{id_}")).json()["alert"]
+    alert = (await under_attack.service.client.get(f"/v1/alerts/{id_}")).json()["alert"]
     assert alert["mark"]["state"] == "open"
 
 
@@ -251,21 +270,23 @@ async def test_what_stands_out_is_contained_without_an_alert(attacked: Shop) -> 
     assert done.headers["location"].startswith("/console/contain?contained=1")
 
 
-async def test_what_no_list_is_asked_for_becomes_a_condition_in_the_editor(attacked: Shop) -> None:
-    page = (await attacked.browser.get("/console/contain")).text
+async def test_what_no_list_is_asked_for_becomes_a_condition_in_the_editor(
+    under_attack: Shop,
+) -> None:
+    page = (await under_attack.browser.get("/console/contain")).text
     draft = re.search(r'href="(/console/rules/[^"]+by=merchant[^"]+)"', page)
     assert draft is not None
-    editor = (await attacked.browser.get(draft[1].replace("&amp;", "&"))).text
+    editor = (await under_attack.browser.get(draft[1].replace("&amp;", "&"))).text
     assert "condition contain_merchant" in editor
     assert "when merchant.id == &quot;m-9&quot;" in editor or 'merchant.id == "m-9"' in editor
 
 
-async def test_a_form_with_another_value_blocks_nothing(attacked: Shop) -> None:
+async def test_a_form_with_another_value_blocks_nothing(under_attack: Shop) -> None:
     for wrong in ({"pick": "device"}, {"span": "1y"}, {"pick": "colour:bot-11"}):
         sent = {"pick": "device:bot-11", "list_device": "blocked", "span": "1h", **wrong}
-        answer = await attacked.browser.post("/console/contain", data=sent)
+        answer = await under_attack.browser.post("/console/contain", data=sent)
         assert answer.status_code in (404, 422), wrong
-    entries = await attacked.service.client.get("/v1/lists/blocked/entries")
+    entries = await under_attack.service.client.get("/v1/lists/blocked/entries")
     assert entries.json()["entries"] == []
 
 

@@ -23,7 +23,7 @@ _framework(ROUTES)
 _console()
 claim("tollkeeper")
 shipped_scorecard()
-# What is there is never looked at by the collections of those that are forked.
-gc.collect()
+# What is there is never looked at by the collections of those that are forked. Garbage stays
+# among it: to look for it takes as long as to load the language server.
 gc.freeze()
 gc.enable()

@@ -25,6 +25,7 @@ from tollkeeper.tests.service.forked_modules import fork_modules
 
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
+HOST = "127.0.0.1"
 FORKED = get_context("forkserver")
 _ROOM = "tollkeeper.tests.service"
 FORKED.set_forkserver_preload(["__main__", f"{_ROOM}.uncollected", __name__, f"{_ROOM}.made_once"])
@@ -140,7 +141,7 @@ def _logged(log: Path, environment: dict[str, str], run: Callable[..., None], gi
 def _started(folder: Path, port: int, run: Callable[..., None], given: object) -> Iterator[Running]:
     process = Process(_logged, folder.parent / "serve.log", dict(os.environ), run, given)
     try:
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://{HOST}:{port}"
         wait_until_ready(url, process)
         yield Running(url, process)
     finally:
@@ -150,7 +151,7 @@ def _started(folder: Path, port: int, run: Callable[..., None], given: object) -
 
 def free_port() -> int:
     with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
+        found.bind((HOST, 0))
         return int(found.getsockname()[1])
 
 

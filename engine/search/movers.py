@@ -192,27 +192,26 @@ def _ranked(
     unread = sorted(
         (payments, -place, by, value) for place, (payments, by, value) in enumerate(counted)
     )
-    blocks = sorted({block for week in weeks for block in week.blocks})
-    spans = [{block: week.within(block) for block in week.blocks} for week in weeks]
+    spans: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for week in weeks:
+        for block in week.blocks:
+            spans[block].append(week.within(block))
+    blocks = sorted(spans)
     read: list[tuple[float, int, float, int, By, int]] = []
     while unread or read:
         while unread and (not read or unread[-1][0] >= -read[0][0]):
             payments, place, by, value = unread.pop()
             stored = index.stored_in(facet_of(by), value, blocks)
-            usual = sum(_size(stored, within) for within in spans) / WEEKS
+            sizes = (
+                size_within(of, *span) for block, of in stored.items() for span in spans[block]
+            )
+            usual = sum(sizes) / WEEKS
             if payments > usual:
                 surprise = (payments - usual) / sqrt(usual + 1)
                 heappush(read, (-surprise, -payments, -usual, -place, by, value))
         if read:
             _, _, usual_, _, by, value = heappop(read)
             yield by, value, -usual_
-
-
-def _size(stored: Mapping[int, bytes], within: Mapping[int, tuple[int, int]]) -> int:
-    """Count the members of a value's stored sets, by block, that lie within a stretch's positions."""
-    return sum(
-        size_within(members, *within[block]) for block, members in stored.items() if block in within
-    )
 
 
 def _tallies(

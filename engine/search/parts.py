@@ -52,13 +52,15 @@ def largest_parts(
     there = set(blocks)
     while waiting:
         part = waiting.pop()
-        if there.isdisjoint(blocks_within(part)):
-            continue
-        found = find(part)
-        if part >= 0 or found is not None:
-            yield part, found
-        else:
-            waiting += reversed(smaller_parts(part))
+        if part >= 0:
+            if part in there:
+                yield part, find(part)
+        elif not there.isdisjoint(blocks_within(part)):
+            found = find(part)
+            if found is None:
+                waiting += reversed(smaller_parts(part))
+            else:
+                yield part, found
 
 
 def _level_of(part: int) -> int:

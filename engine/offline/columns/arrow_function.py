@@ -1,16 +1,25 @@
-"""Wrap a function of values as one of Arrow columns, as DuckDB calls it."""
+"""Give DuckDB a function of values, wrapped as one of the Arrow columns that it calls functions with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tollkeeper.engine.columns.columns import ADDRESS_BYTES
-from tollkeeper.engine.offline.columns.own_functions import OwnFunction
+
+
+class OwnFunction(NamedTuple):
+    """A function with the SQL types of its arguments and of its result, which is NULL when an
+    argument is."""
+
+    given: Sequence[str]
+    gives: str
+    value_of: Callable[..., Any]
+
 
 _ARRAYS: Mapping[str, Callable[[list[Any]], Any]] = {
     "BOOLEAN": lambda values: pa.array(values, pa.bool_()),
@@ -24,8 +33,19 @@ _ARRAYS: Mapping[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def arrow_function(own: OwnFunction) -> Callable[..., Any]:
-    """The wrapped function; its result is NULL when an argument is."""
+def make_function(tables: Any, name: str, own: OwnFunction) -> None:
+    """Register the function at a connection and its cursors."""
+    tables.create_function(
+        name,
+        _arrow_function(own),
+        list(own.given),
+        own.gives,
+        type="arrow",
+        null_handling="special",
+    )
+
+
+def _arrow_function(own: OwnFunction) -> Callable[..., Any]:
     array, value_of = _ARRAYS[own.gives], own.value_of
 
     def call(*columns: Any) -> Any:

@@ -19,13 +19,14 @@ from tollkeeper.engine.columns.write import ROW_GROUP
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.offline.backtest.plan import ReplayPlan
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.sql import (
     SMALL,
     NotExactError,
+    guarded,
     sql_call,
     sql_is_there,
     sql_join,
+    sql_of,
 )
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import translation_of
@@ -82,11 +83,7 @@ def says_window(history: History, translation: Translation) -> bool:
 
 
 def brought_rows(
-    tables: Any,
-    program: Rule | Scorecard,
-    histories: Sequence[History],
-    plan: ReplayPlan,
-    facts: FactRows,
+    program: Rule | Scorecard, histories: Sequence[History], plan: ReplayPlan, facts: FactRows
 ) -> BroughtRows:
     """The elements of windows with the same keys, all of which SQL can compute."""
     translation = translation_of(program, facts)
@@ -94,9 +91,9 @@ def brought_rows(
     elements = []
     for each in plan.series:
         brings, value, kind = _brought_element(windows[each.digest], translation)
-        elements.append(BroughtElement(each, sql_of(tables, brings), sql_of(tables, value), kind))
-    keys = tuple(sql_of(tables, key) for key in _brought_keys(histories[0], translation))
-    return BroughtRows(keys, tuple(elements), guarded(tables, translation.guards))
+        elements.append(BroughtElement(each, sql_of(brings), sql_of(value), kind))
+    keys = tuple(sql_of(key) for key in _brought_keys(histories[0], translation))
+    return BroughtRows(keys, tuple(elements), guarded(translation.guards))
 
 
 def _brought_keys(history: History, translation: Translation) -> list[exp.Expression]:

@@ -39,9 +39,8 @@ from tollkeeper.engine.offline.columns.count_columns import (
 from tollkeeper.engine.offline.columns.exported import ExportedHistory, open_export
 from tollkeeper.engine.offline.columns.fact_rows import FactRows, fields_by_access
 from tollkeeper.engine.offline.columns.happened import make_happened, read_happened
-from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.pool import open_pool
-from tollkeeper.engine.offline.columns.sql import NotExactError
+from tollkeeper.engine.offline.columns.sql import NotExactError, guarded, sql_of
 from tollkeeper.engine.offline.columns.translate import Translation
 from tollkeeper.engine.offline.columns.window_values import raw_window, translation_of
 from tollkeeper.engine.offline.own_folder import own_folder
@@ -273,10 +272,10 @@ def _key_of(asked: WindowsAsked, facts: FactRows, tables: Any) -> str | None:
     for key in asked.program.histories[asked.indexes[0]].keys:
         translation.guards.clear()
         try:
-            text = sql_of(tables, translation.test(key))
+            text = sql_of(translation.test(key))
         except (NotExactError, RecursionError):
             continue
-        query = f"SELECT {guarded(tables, translation.guards)} FROM happened AS seen"
+        query = f"SELECT {guarded(translation.guards)} FROM happened AS seen"
         if tables.execute(query).fetchall() == [(True,)]:
             said.append(text)
     return f"hash({', '.join(said)})" if said else None
@@ -357,7 +356,7 @@ def count_rows(
     forms = [column_form(each.type)[1] for each in histories_of(asked)]
     found: Iterator[tuple[list[int], Iterable[Sequence[Any]]]] | None = None
     if _can_count(asked):
-        brought = brought_rows(tables, asked.program, histories_of(asked), plan, facts)
+        brought = brought_rows(asked.program, histories_of(asked), plan, facts)
         is_exact = f"SELECT {brought.guards} FROM ({rows}) AS seen"
         if tables.execute(is_exact).fetchall() == [(True,)]:
             reads = f"reads AND came >= {asked.since} AND place >= {part.span.first}"

@@ -14,10 +14,9 @@ from typing import Any
 from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.let_columns import translate_lets
-from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
 from tollkeeper.engine.offline.columns.seen import register
-from tollkeeper.engine.offline.columns.sql import NotExactError
+from tollkeeper.engine.offline.columns.sql import NotExactError, guarded, sql_of
 from tollkeeper.grammar.program import Rule
 
 _NO_RULE = -1
@@ -68,10 +67,10 @@ def _sayable(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> list[str
     for condition in rule.conditions:
         translation.guards.clear()
         try:
-            text = sql_of(tables, translation.test(condition.when))
+            text = sql_of(translation.test(condition.when))
         except (NotExactError, RecursionError):
             break
-        guards.append(guarded(tables, translation.guards))
+        guards.append(guarded(translation.guards))
         found.append(text)
     if not found:
         return found

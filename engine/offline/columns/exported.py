@@ -22,6 +22,7 @@ from tollkeeper.engine.columns.layout import (
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.offline.columns.own_functions import make_own_functions
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
 from tollkeeper.engine.programs.compile.functions import LAST_INSTANT
 from tollkeeper.engine.registry.accounts import find_account
@@ -37,9 +38,9 @@ _FIRST_ARRIVAL = "SELECT epoch_us(min(arrived)) FROM read_parquet(?)"
 
 @dataclass(frozen=True, slots=True)
 class ExportedHistory:
-    """`tables` has a view for each table of the account; `changes` are the configuration's, `lists`
-    the account's lists and tables. `progress` is the export's, `parts` are those in `tables`;
-    `begins` (µs) is the arrival of the first exported payment.
+    """`tables` has a view for each table of the account, and the language's own functions; `changes`
+    are the configuration's, `lists` the account's lists and tables. `progress` is the export's, `parts`
+    are those in `tables`; `begins` (µs) is the arrival of the first exported payment.
     """
 
     tables: Any
@@ -73,6 +74,7 @@ def open_export(
         with closing(duckdb.connect()) as tables:
             tables.execute("SET TimeZone = 'UTC'")
             tables.execute("SET enable_progress_bar = false")
+            make_own_functions(tables)
             for table in DAY_TABLES:
                 files = [str(part_file(target, table, name, each)) for each in parts]
                 _make_view(tables, table, files)

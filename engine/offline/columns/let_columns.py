@@ -13,9 +13,8 @@ from collections import defaultdict
 from sqlglot import exp
 
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.own_functions import sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked, RowsOfProgram
-from tollkeeper.engine.offline.columns.sql import NotExactError
+from tollkeeper.engine.offline.columns.sql import NotExactError, sql_of
 from tollkeeper.engine.offline.columns.sql_numbers import SqlValue
 from tollkeeper.engine.offline.columns.translate import LetColumn, Translation
 
@@ -46,7 +45,7 @@ def translate_lets(asked: RowsAsked, facts: FactRows, rows: RowsOfProgram) -> Tr
             SqlValue(exp.column(name, "seen"), translated.largest), tuple(translation.guards)
         )
         levels[name] = level
-        selected[level].append(f"{sql_of(tables, translated.value)} AS {name}")
+        selected[level].append(f"{sql_of(translated.value)} AS {name}")
     if selected:
         # One view for all levels: DuckDB resolves every view below each time it makes another.
         query = f"FROM seen_{rows.number}"

@@ -1,72 +1,28 @@
 """The language's functions for DuckDB, called on batches of Arrow where SQL's own differ.
 
 Values are represented as `grammar/types.py` says, an address as its 16 bytes; the result is NULL
-when an argument is. A function is registered at a connection when an SQL expression first calls it.
+when an argument is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
-from sqlglot import exp
 
-from tollkeeper.engine.offline.columns.sql import DIALECT
+from tollkeeper.engine.offline.columns.arrow_function import OwnFunction, make_function
 from tollkeeper.engine.programs.compile import functions
 from tollkeeper.grammar.regexes import compile_regex
 
 
-class OwnFunction(NamedTuple):
-    """A function with the SQL types of its arguments and of its result."""
-
-    given: Sequence[str]
-    gives: str
-    value_of: Callable[..., Any]
-
-
-def sql_of(tables: Any, expression: exp.Expression) -> str:
-    """The text of an SQL expression, after registering the own functions that it calls."""
-    # Written without a copy, syntax may be rewritten, which gives the same text again.
-    text = expression.sql(DIALECT, copy=False)
-    _make_called(tables, text)
-    return text
-
-
-def guarded(tables: Any, guards: Iterable[exp.Expression]) -> str:
-    """SQL for whether no row fails a guard."""
-    tests = [f"coalesce({sql_of(tables, each)}, TRUE)" for each in guards]
-    return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"
-
-
-def _make_called(tables: Any, text: str) -> None:
-    called = {each.lower() for each in _CALLED.findall(text)}
-    wanted = {name: own for name, own in _FUNCTIONS.items() if name in called}
-    if not wanted:
-        return
-    there = {name for (name,) in tables.execute(_REGISTERED).fetchall()}
-    for name, own in wanted.items():
-        if name not in there:
-            make_function(tables, name, own)
-
-
-def make_function(tables: Any, name: str, own: OwnFunction) -> None:
-    """Register the function at a connection and its cursors."""
-    # Imported here: Arrow takes longer to load than most backtests take.
-    from tollkeeper.engine.offline.columns.arrow_function import arrow_function
-
-    tables.create_function(
-        name,
-        arrow_function(own),
-        list(own.given),
-        own.gives,
-        type="arrow",
-        null_handling="special",
-    )
+def make_own_functions(tables: Any) -> None:
+    """Register all at a connection and its cursors."""
+    for name, own in _FUNCTIONS.items():
+        make_function(tables, name, own)
 
 
 _decode = msgspec.json.decode
@@ -141,11 +97,7 @@ def _mean(values: Sequence[int | None], scale: int) -> float | None:
     return sum(there) / (len(there) * 10**scale) if there else None
 
 
-_CALLED = re.compile(r"\bown_\w+(?=\()", re.IGNORECASE)
 _TEXT, _METADATA = ("VARCHAR",), ("VARCHAR", "VARCHAR[]")
-_REGISTERED = (
-    "SELECT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'own_')"
-)
 _FUNCTIONS: Mapping[str, OwnFunction] = {
     "own_entropy": OwnFunction(_TEXT, "DOUBLE", functions.entropy),
     "own_lower": OwnFunction(_TEXT, "VARCHAR", functions.lower),

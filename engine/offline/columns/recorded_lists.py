@@ -11,7 +11,7 @@ from tollkeeper.engine.lists.entries import column_values, index_key
 from tollkeeper.engine.lists.indexes import network_key
 from tollkeeper.engine.lists.spec import ColumnType, ListSpec, Lookup, Spec, TableSpec, lookup_of
 from tollkeeper.engine.lists.values import IP_BITS
-from tollkeeper.engine.offline.columns.own_functions import OwnFunction, make_function
+from tollkeeper.engine.offline.columns.arrow_function import OwnFunction, make_function
 from tollkeeper.grammar.program import Value
 
 _ENTRIES = (

@@ -18,15 +18,16 @@ from sqlglot import exp
 from tollkeeper.engine.offline.columns.compiled_rows import compiled_decisions
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
 from tollkeeper.engine.offline.columns.let_columns import translate_lets
-from tollkeeper.engine.offline.columns.own_functions import guarded, sql_of
 from tollkeeper.engine.offline.columns.rows_asked import RowsAsked
 from tollkeeper.engine.offline.columns.seen import register
 from tollkeeper.engine.offline.columns.sql import (
     DIALECT,
     NotExactError,
+    guarded,
     sql_binary,
     sql_call,
     sql_literal,
+    sql_of,
     sql_steps,
     sql_where,
 )
@@ -108,9 +109,9 @@ def _sayable_logit(asked: RowsAsked, facts: FactRows, scorecard: Scorecard) -> s
     """SQL for the logit, None if it is not exact for all payments."""
     tables, translation = asked.exported.tables, translate_lets(asked, facts, asked.tried)
     try:
-        logit = sql_of(tables, logit_of(scorecard, translation))
+        logit = sql_of(logit_of(scorecard, translation))
     except (NotExactError, RecursionError):
         return None
-    query = f"SELECT {guarded(tables, translation.guards)} FROM seen"
+    query = f"SELECT {guarded(translation.guards)} FROM seen"
     ((is_exact,),) = tables.execute(query).fetchall()
     return logit if is_exact else None

@@ -38,6 +38,18 @@ def sql_call(function: str, *arguments: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this=function, expressions=list(arguments))
 
 
+def sql_of(expression: exp.Expression) -> str:
+    """The text of an SQL expression."""
+    # Written without a copy, syntax may be rewritten, which gives the same text again.
+    return expression.sql(DIALECT, copy=False)
+
+
+def guarded(guards: Iterable[exp.Expression]) -> str:
+    """SQL for whether no row fails a guard."""
+    tests = [f"coalesce({sql_of(each)}, TRUE)" for each in guards]
+    return f"coalesce(bool_and({' AND '.join(tests) or 'TRUE'}), TRUE)"
+
+
 def own_call(function: str, *arguments: exp.Expression) -> exp.Expression:
     """A function of `own_functions.py`."""
     return sql_call(f"own_{function}", *arguments)

@@ -22,9 +22,9 @@ from tollkeeper.engine.facts.facts import Facts
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.offline.columns.fact_rows import FactRows
-from tollkeeper.engine.offline.columns.own_functions import sql_of
+from tollkeeper.engine.offline.columns.own_functions import make_own_functions
 from tollkeeper.engine.offline.columns.recorded_lists import RecordedLists
-from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError
+from tollkeeper.engine.offline.columns.sql import DIALECT, NotExactError, sql_of
 from tollkeeper.engine.offline.columns.sql_functions import (
     ZONES_KNOWN,
     hour_of,
@@ -119,10 +119,10 @@ def in_sql(tables: Any, program: p.Rule, parts: list[p.Expression]) -> dict[int,
     for index, part in enumerate(parts):
         translation = translation_of(program, READ, lists, SETTINGS)
         try:
-            said[index] = sql_of(tables, translation.test(part))
+            said[index] = sql_of(translation.test(part))
         except NotExactError:
             continue
-        tests = [f"coalesce({sql_of(tables, each)}, TRUE)" for each in translation.guards]
+        tests = [f"coalesce({sql_of(each)}, TRUE)" for each in translation.guards]
         guards.append(f"bool_and({' AND '.join(tests) or 'TRUE'})")
     if not said:
         return {}
@@ -142,6 +142,7 @@ def of_kind(value: Any, kind: t.Type) -> Any:
 def compare(program: p.Rule, seen: list[Situation], parts: list[p.Expression]) -> set[int]:
     """Which of the parts SQL says."""
     with closing(duckdb.connect()) as tables:
+        make_own_functions(tables)
         put_rows(tables, program, seen)
         said = in_sql(tables, program, parts)
     for place, each in enumerate(seen):

@@ -85,7 +85,7 @@ def backtest_account(
         labels = {**known, **labels}
         found = compare_history(candidate, history, period, labels, progress, show_first)
     notes = [
-        *candidate_notes(candidate, found),
+        *candidate_notes(program, candidate.plan, found),
         *shortfalls(candidate.plan, history.begins, since),
         *account_notes(account, program),
     ]
@@ -183,12 +183,13 @@ def _with_progress(happened: HistoryBatches, total: int, progress: Progress) -> 
         progress(min(0.99, done / max(1, total)))
 
 
-def candidate_notes(candidate: Candidate, found: Comparison) -> Iterator[str]:
-    """Notes for the report about limits of the figures."""
-    program = candidate.program
+def candidate_notes(
+    program: Rule | Scorecard, plan: ReplayPlan, found: Comparison
+) -> Iterator[str]:
+    """Notes for the report about limits of the figures; `plan` is of all the program's aggregates."""
     if not found.cells:
         yield f"no payment of this time would have got `{program.name}`"
-    if candidate.plan.reads_decisions:
+    if plan.reads_decisions:
         yield (
             f"`{program.name}` reads `decision`: history holds what was decided then,"
             " not what it would have decided itself"

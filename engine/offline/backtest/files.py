@@ -85,7 +85,8 @@ def backtest_files(
     candidate = candidate_of(program, Account(0, FILES, 0), late)
     history = file_history(paths, program, events)
     found = compare_history(candidate, history, (since, sys.maxsize), labels, progress)
-    notes = [*candidate_notes(candidate, found), *shortfalls(candidate.plan, history.begins, since)]
+    plan = candidate.plan
+    notes = [*candidate_notes(program, plan, found), *shortfalls(plan, history.begins, since)]
     period = (found.first or since, found.last or since)
     return report_of(program, FILES, period, found, notes)
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeAlias
 
+from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.offline.backtest.backtest import (
     account_notes,
     candidate_notes,
-    candidate_of,
     shortfalls,
 )
 from tollkeeper.engine.offline.backtest.compare import Comparison, Labels
+from tollkeeper.engine.offline.backtest.plan import plan_windows
 from tollkeeper.engine.offline.backtest.report import Report, report_of
 from tollkeeper.engine.offline.columns.count_windows import WindowsAsked, count_windows, plan_of
 from tollkeeper.engine.offline.columns.decide_exported import decide_exported
@@ -73,7 +74,8 @@ def backtest_columns(
             compare(asked, exported, progress) if exported.parts else (Comparison(), ())
         )
     progress(1.0)
-    notes = candidate_notes(candidate_of(program, account, late), found)
+    plan = plan_windows(program, program.histories, full_vocabulary(), late)
+    notes = candidate_notes(program, plan, found)
     lacking = shortfalls(plan_of(windows_asked(asked, counted)), begins, since)
     all_notes = [*notes, *lacking, *account_notes(account, program)]
     return report_of(program, account_name, period, found, all_notes)

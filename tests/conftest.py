@@ -12,12 +12,14 @@ from collections.abc import Generator
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from shutil import disk_usage
+from typing import Any
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings, strategies
 
 from tollkeeper.tests.examples import examples
+from tollkeeper.tests.forked import fork_from, shared_address
 
 for name in [each for each in os.environ if each.startswith("TOLL_")]:
     # What a developer works with is not what tests are about, nor may they write there.
@@ -54,6 +56,16 @@ if os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free > 2 * 2**30:
 def pytest_xdist_auto_num_workers() -> int:
     """More workers than processors: services, browsers and databases are waited for."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_configure_node(node: Any) -> None:
+    """It loads what it loads while workers collect."""
+    node.workerinput["forked_from"] = shared_address()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        fork_from(config.workerinput["forked_from"])
 
 
 class SharedDir(pytest.Dir):

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 
 from tollkeeper.cli import main
-from tollkeeper.tests.service.process import FORKED
+from tollkeeper.tests.forked import FORKED
 
 SENDER = """#!{python} -IS
 import json, os, socket, sys

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,14 +20,12 @@ from click.testing import CliRunner, Result
 from tollkeeper.api.http.serve import serve
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.cli import main
+from tollkeeper.tests.forked import FORKED
 from tollkeeper.tests.service.forked_modules import fork_modules
 
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
 HOST = "127.0.0.1"
-FORKED = get_context("forkserver")
-_ROOM = "tollkeeper.tests.service"
-FORKED.set_forkserver_preload(["__main__", f"{_ROOM}.uncollected", __name__, f"{_ROOM}.made_once"])
 
 
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -55,7 +52,7 @@ def new_key(folder: Path, *scopes: str) -> str:
 
 
 class Process:
-    """A process forked from one that has loaded the service, as a start of its own takes seconds."""
+    """A process forked from one that has loaded the service."""
 
     def __init__(self, run: Callable[..., None], *arguments: object) -> None:
         self._process = FORKED.Process(target=run, args=arguments)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.offline.jobs import jobs, process
-from tollkeeper.tests.service.process import FORKED
+from tollkeeper.tests.forked import FORKED
 
 
 class ForkedProcess:

@@ -15,6 +15,7 @@ LOADED_BY_COMMANDS = (
     "tollkeeper.api.terminal.assistant",
     "tollkeeper.api.terminal.lsp.server",
     "tollkeeper.api.terminal.testing.run",
+    "tollkeeper.engine.offline.prove.worker",
 )
 
 for name in LOADED_BY_COMMANDS:

@@ -12,6 +12,9 @@ from click.testing import CliRunner, Result
 from tollkeeper.cli import main
 from tollkeeper.engine.offline import preview
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
+from tollkeeper.tests.engine.offline.prove.forked import forked_solver
+
+__all__ = ["forked_solver"]
 
 ACTIVE = """rule checkout
   condition large when currency == "EUR" and amount > 100.00 then challenge

@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.tests.engine.offline.prove.forked import forked_solver
+
+__all__ = ["forked_solver"]
+
 START = datetime(2026, 3, 2, tzinfo=UTC)
 DAYS = 10
 ATTACKS = 24

@@ -6,29 +6,39 @@ past of it, or of another version is not used: the start then only takes longer.
 
 A line that names the format is followed by blocks: a length (4 bytes, little-endian), the BLAKE2b
 digest (16 bytes) of the content, and the content, in MessagePack. The last block has their number.
+
+Series that count the same payments hold the same texts. An account's texts stand in the file once:
+each block has those that come first in it, and names texts by their numbers, from 0 in the order of
+the account's blocks. So they are one object each when they are read, too, as they were in the windows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity.contract import Columns, SeriesPart
+from tollkeeper.engine.velocity.texts import NO_PART, number_texts
 
 FILE = "windows.snapshot"
 UNFINISHED = f"{FILE}.new"
-SNAPSHOT_FORMAT = b"tollkeeper windows 2\n"
+SNAPSHOT_FORMAT = b"tollkeeper windows 3\n"
 _SIZE_BYTES = 4
 _DIGEST_BYTES = 16
 _MAX_PREFIX_BYTES = 10
 """The most bytes of an array's first byte and the integer after it."""
+Packed: TypeAlias = list[Any] | bytes | dict[int, list[Any] | bytes]
+"""A column of the file, see `_packed`."""
 BIG = 1
 """The MessagePack extension for an integer of more than 64 bits: its decimal digits."""
 
@@ -45,12 +55,13 @@ class SnapshotOrigin(Struct, frozen=True, array_like=True):
 
 
 class Block(Struct, frozen=True, array_like=True):
-    """A `SeriesPart`, its columns encoded."""
+    """A `SeriesPart`, its columns encoded, and the account's texts that no block before it has."""
 
     account: int
     series: str
     reach: int
     newest: int
+    texts: list[str]
     columns: msgspec.Raw
 
 
@@ -61,11 +72,13 @@ class End(Struct, frozen=True, array_like=True):
 
 
 class SnapshotSeries(NamedTuple):
-    """The offsets in the file of a series' parts, and what all of them have in common."""
+    """The offsets in the file of a series' parts, what all of them have in common, and the texts of the
+    account by their numbers."""
 
     reach: int
     newest: int
     offsets: list[int]
+    texts: list[str]
 
 
 class SnapshotError(Exception):
@@ -103,14 +116,15 @@ class Snapshot:
 
     def columns(self, account: int, series: str) -> Iterator[Columns]:
         """The series' elements."""
+        held = self._series[account, series]
         with self.path.open("rb") as file:
-            for offset in self._series[account, series].offsets:
+            for offset in held.offsets:
                 file.seek(offset)
                 # The digest was compared when the file was checked.
                 _, body = _next_block(file)
                 block = msgspec.msgpack.decode(body, type=Block)
                 keys, counts, times, values = _decode(block.columns)
-                yield _hashable(keys), counts, times, values
+                yield _unpacked(keys, held.texts), counts, times, _unpacked(values, held.texts)
 
 
 def write(path: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> None:
@@ -121,8 +135,9 @@ def write(path: Path, origin: SnapshotOrigin, parts: Iterable[SeriesPart]) -> No
         file.write(SNAPSHOT_FORMAT)
         _write_block(file, _encode(origin))
         blocks = 1
+        numbers: defaultdict[int, dict[str, int]] = defaultdict(dict)
         for part in parts:
-            _write_block(file, _encode(_block(part)))
+            _write_block(file, _encode(_block(part, numbers[part.account])))
             blocks += 1
         _write_block(file, _encode(End(blocks)))
         file.flush()
@@ -161,8 +176,8 @@ def overwrite_accounts(path: Path, accounts: Collection[int]) -> None:
 
     When this raises `SnapshotError` or OSError, the file must not be used any more.
     """
-    # A `Block` is an array of five members, and the account is the first.
-    prefixes = tuple(b"\x95" + _encode(account) for account in accounts)
+    # A `Block` is an array of six members, and the account is the first.
+    prefixes = tuple(b"\x96" + _encode(account) for account in accounts)
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         offset = len(SNAPSHOT_FORMAT)
@@ -180,17 +195,41 @@ def overwrite_accounts(path: Path, accounts: Collection[int]) -> None:
         os.fsync(file.fileno())
 
 
-def _block(part: SeriesPart) -> Block:
+def _block(part: SeriesPart, numbers: dict[str, int]) -> Block:
+    added: list[str] = []
+    pack = partial(_packed, numbers, added)
+    keys, counts, times, values = part.columns
+    packed = pack(keys), counts, times, pack(values)
     try:
-        encoded = _encode(part.columns)
+        columns = _encode(packed)
     except OverflowError:
-        keys, counts, times, values = part.columns
-        encoded = _encode(([*map(_encodable, keys)], counts, times, [*map(_encodable, values)]))
-    return Block(part.account, part.series, part.reach, part.newest, msgspec.Raw(encoded))
+        columns = _encode(_encodable(packed))
+    return Block(part.account, part.series, part.reach, part.newest, added, msgspec.Raw(columns))
+
+
+def _packed(numbers: dict[str, int], added: list[str], values: list[Any]) -> Packed:
+    """Texts as their numbers; tuples, which are of as many parts each, as a column of each part."""
+    if not values or type(values[0]) is not tuple:
+        found = number_texts(numbers, added, values, NO_PART)
+        return values if found is None else found
+    columns: dict[int, list[Any] | bytes] = {}
+    for part in range(len(values[0])):
+        found = number_texts(numbers, added, values, part)
+        columns[part] = [value[part] for value in values] if found is None else found
+    return columns
+
+
+def _unpacked(packed: Packed, texts: Sequence[str]) -> list[Any]:
+    if isinstance(packed, dict):
+        return [*zip(*(_unpacked(part, texts) for part in packed.values()), strict=True)]
+    if isinstance(packed, bytes):
+        return list(map(texts.__getitem__, array("I", packed)))
+    return packed
 
 
 def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
     found: dict[tuple[int, str], SnapshotSeries] = {}
+    texts: defaultdict[int, list[str]] = defaultdict(list)
     blocks = 1
     while True:
         offset = file.tell()
@@ -202,8 +241,10 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
             each = msgspec.msgpack.decode(body, type=Block)
         except msgspec.ValidationError:
             break
+        of_account = texts[each.account]
+        of_account += each.texts
         held = found.setdefault(
-            (each.account, each.series), SnapshotSeries(each.reach, each.newest, [])
+            (each.account, each.series), SnapshotSeries(each.reach, each.newest, [], of_account)
         )
         held.offsets.append(offset)
         blocks += 1
@@ -250,19 +291,16 @@ def _from_extension(code: int, data: memoryview) -> Any:
 
 
 _decode = msgspec.msgpack.Decoder(
-    tuple[list[Any], list[int], bytes, list[Any]], ext_hook=_from_extension
+    tuple[Packed, list[int], bytes, Packed], ext_hook=_from_extension
 ).decode
 
 
 def _encodable(value: Any) -> Any:
     """The value as MessagePack can encode it."""
-    if isinstance(value, tuple):
-        return tuple(map(_encodable, value))
+    if isinstance(value, list | tuple):
+        return [*map(_encodable, value)]
+    if isinstance(value, dict):
+        return {key: _encodable(each) for key, each in value.items()}
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return msgspec.msgpack.Ext(BIG, str(value).encode())
     return value
-
-
-def _hashable(keys: list[Any]) -> list[Any]:
-    """Turn keys that MessagePack decoded as lists into tuples; a series' keys are all of one kind."""
-    return list(map(tuple, keys)) if keys and type(keys[0]) is list else keys

@@ -99,7 +99,7 @@ def one_bit(path: Path) -> None:
 
 
 def another_format(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b"windows 2", b"windows 0"))
+    path.write_bytes(path.read_bytes().replace(b"windows 3", b"windows 0"))
 
 
 @pytest.mark.parametrize("damage", [half, without_end, with_more, one_bit, another_format])

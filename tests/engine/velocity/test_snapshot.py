@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from tollkeeper.engine.journal.past import Newest
-from tollkeeper.engine.velocity.contract import SeriesPart
+from tollkeeper.engine.velocity.contract import Columns, SeriesPart
 from tollkeeper.engine.velocity.snapshot import (
     SnapshotError,
     SnapshotOrigin,
@@ -29,7 +29,7 @@ simple = (
     | st.text(st.characters(codec="utf-8"), max_size=5)
 )
 held = st.lists(st.tuples(st.integers(-(2**62), 2**62), st.none() | simple), min_size=1, max_size=4)
-keys = st.sampled_from([simple, st.lists(simple, min_size=2, max_size=3).map(tuple)])
+keys = st.sampled_from([simple, *(st.tuples(*[simple] * parts) for parts in (2, 3))])
 elements = keys.flatmap(lambda key: st.lists(st.tuples(key, held), max_size=5))
 
 
@@ -56,6 +56,24 @@ def test_a_snapshot_gives_what_was_written(series: list[list[tuple[object, list[
         assert not found.covers(1, "series", 101)
         assert not found.covers(2, "series", 1)
         assert [each.name for each in Path(folder).iterdir()] == ["snapshot"]
+
+
+def test_equal_texts_of_an_account_are_in_the_file_once_and_one_object_when_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "snapshot"
+    series: dict[str, Columns] = {
+        "users": (["ann", "bob"], [1, 1], bytes(16), ["card-1", "card-1"]),
+        "cards": ([("card-1", "EUR")], [2], bytes(16), ["bob", "ann"]),
+    }
+    write(path, ORIGIN, [SeriesPart(1, each, 100, 5, series[each]) for each in series])
+    for text in (b"ann", b"bob", b"card-1", b"EUR"):
+        assert path.read_bytes().count(text) == 1
+    found = look_through(path, lambda origin: origin == ORIGIN)
+    (users,), (cards,) = (list(found.columns(1, each)) for each in series)
+    assert [users, cards] == list(series.values())
+    assert users[0][0] is cards[3][1]
+    assert users[3][0] is users[3][1] is cards[0][0][0]  # type: ignore[index]
 
 
 @settings(max_examples=examples(50), deadline=None)

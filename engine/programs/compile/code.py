@@ -190,22 +190,30 @@ def function(identifier: str, parameters: Sequence[str], body: Sequence[ast.stmt
     return ast.FunctionDef(identifier, arguments, list(body), [], **later)
 
 
+_NODES = frozenset(
+    each
+    for each in vars(ast).values()
+    if isinstance(each, type) and issubclass(each, ast.expr | ast.stmt | ast.arguments)
+)
+"""The types of nodes that can be a part of another, with parts that have a place: no operators."""
+
+
 def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> Callable[..., Any]:
     """Compile generated functions and return `entry`; they see only `names`."""
     module = ast.Module(list(functions), [])
     # Without recursion, unlike ast.fix_missing_locations, and quicker than ast.walk.
     waiting: list[ast.AST] = [module]
     while waiting:
-        node = waiting.pop()
-        given = vars(node)
+        given = vars(waiting.pop())
         for part in given.values():
-            if isinstance(part, list):
+            kind = type(part)
+            if kind is list:
                 waiting += part
-            elif isinstance(part, ast.AST):
+            elif kind in _NODES:
                 waiting.append(part)
-        if isinstance(node, (ast.expr, ast.stmt, ast.arg)):
-            given["lineno"] = 1
-            given["col_offset"] = 0
+        # What has no place ignores it.
+        given["lineno"] = 1
+        given["col_offset"] = 0
     space: dict[str, Any] = {"__builtins__": {}, **names}
     exec(compile(module, GENERATED, "exec"), space)  # noqa: S102  # built above, never from text
     made: Callable[..., Any] = space[entry]

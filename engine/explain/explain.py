@@ -287,7 +287,8 @@ def _shipped() -> StoredProgram:
 def _decode_known(encoded: bytes) -> StoredProgram:
     program = decode_program(encoded)
     assert isinstance(program, Rule | Scorecard)
-    return StoredProgram(program, reading_of(program, full_vocabulary()), Digests(program.lets))
+    digests = Digests(program.lets)
+    return StoredProgram(program, reading_of(program, full_vocabulary(), digests), digests)
 
 
 def _stored_version(account: Account, kind: ProgramKind, name: str, number: int) -> Version:

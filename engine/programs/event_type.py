@@ -117,7 +117,7 @@ def load_event_type(
         version=version,
         program=program,
         contract=Contract.of(program),
-        reading=reading_of(program, vocabulary),
+        reading=reading_of(program, vocabulary, digests),
         cost=counting_cost(program, vocabulary),
         metrics=tuple(
             LoadedMetric(

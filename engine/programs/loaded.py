@@ -107,17 +107,19 @@ def counting_cost(program: Rule | Scorecard | EventType, vocabulary: Vocabulary)
     return program_cost(program, Numbers(program.lets), vocabulary).counted
 
 
-def reading_of(program: Rule | Scorecard | EventType, vocabulary: Vocabulary) -> Reading:
-    """Compile only the program's reads of history."""
-
-    digests = Digests(program.lets)
+def reading_of(
+    program: Rule | Scorecard | EventType, vocabulary: Vocabulary, digests: Digests | None = None
+) -> Reading:
+    """Compile only the program's reads of history. `digests` are the program's, made here where nobody
+    has them."""
+    known = digests or Digests(program.lets)
 
     def compiled(series: Series) -> CompiledSeries:
-        made = compile_series(series, digests, vocabulary)
+        made = compile_series(series, known, vocabulary)
         return made if series.event is None else fit_series(made, series, program.lets)
 
-    counting = partial(Counting, digests=digests, vocabulary=vocabulary)
+    counting = partial(Counting, digests=known, vocabulary=vocabulary)
     return Reading(
-        plan=plan(program.histories, program.lets, compiled, digests.of, counting),
-        keys=compile_reads(program, digests, vocabulary),
+        plan=plan(program.histories, program.lets, compiled, known.of, counting),
+        keys=compile_reads(program, known, vocabulary),
     )

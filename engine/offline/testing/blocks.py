@@ -116,9 +116,11 @@ def _with_lets_of(
     reading = replace(as_written.reading, keys=keys)
     if isinstance(as_written, LoadedScorecard):
         assert isinstance(program, p.Scorecard)
-        return replace(as_written, reading=reading, score=compile_scorecard(program, vocabulary))
+        return replace(
+            as_written, reading=reading, score=compile_scorecard(program, vocabulary, digests)
+        )
     assert isinstance(program, p.Rule)
-    return replace(as_written, reading=reading, decide=compile_rule(program, vocabulary))
+    return replace(as_written, reading=reading, decide=compile_rule(program, vocabulary, digests))
 
 
 def _only_program(loaded: LoadedRule | LoadedScorecard) -> Programs:

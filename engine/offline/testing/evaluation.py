@@ -118,7 +118,7 @@ def _records_by_id(
 def _with_records(
     ran: Ran, histories: Sequence[ExplainedHistory], records: Sequence[Record]
 ) -> tuple[ExplainedHistory, ...]:
-    reading = reading_of(ran.program, full_vocabulary())
+    reading = reading_of(ran.program, full_vocabulary(), ran.inputs.digests)
     facts, values, environment = ran.inputs.facts, ran.inputs.values, ran.inputs.environment
     reads = aggregate_reads(
         reading.plan, reading.keys(facts, environment), values, facts.timestamp, facts.payment.id

@@ -27,12 +27,13 @@ _NO_CONDITION = -1
 
 
 def compile_rule(
-    rule: p.Rule, vocabulary: Vocabulary
+    rule: p.Rule, vocabulary: Vocabulary, digests: Digests | None = None
 ) -> Callable[[Any, int | None, Sequence[Value | None], Environment], int]:
     """The rule as a function of (p, s, h, e) that gives the index of the met condition, -1 when none
-    is."""
+    is. `digests` are the rule's, made here where nobody has them."""
+    digests = digests or Digests(rule.lets)
     roots = [condition.when for condition in rule.conditions]
-    made = module(("p", "s", "h", "e"), roots, Digests(rule.lets), rule.histories, vocabulary)
+    made = module(("p", "s", "h", "e"), roots, digests, rule.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
     for index, condition in enumerate(rule.conditions):
         statements(unit, condition.when)
@@ -43,13 +44,15 @@ def compile_rule(
 
 
 def compile_scorecard(
-    scorecard: p.Scorecard, vocabulary: Vocabulary
+    scorecard: p.Scorecard, vocabulary: Vocabulary, digests: Digests | None = None
 ) -> Callable[[Any, Sequence[Value | None], Environment], int]:
-    """The scorecard as a function of (p, h, e) that gives the score in hundredths."""
+    """The scorecard as a function of (p, h, e) that gives the score in hundredths. `digests` are the
+    scorecard's, made here where nobody has them."""
+    digests = digests or Digests(scorecard.lets)
     roots = [
         part for each in scorecard.signals for part in (each.when, each.adds) if part is not None
     ]
-    made = module(("p", "h", "e"), roots, Digests(scorecard.lets), scorecard.histories, vocabulary)
+    made = module(("p", "h", "e"), roots, digests, scorecard.histories, vocabulary)
     unit = Unit(made, count_reads(roots, made))
     total = unit.fresh("total")
     baseline = scorecard.baseline

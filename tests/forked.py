@@ -5,8 +5,13 @@ workers of a run.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from multiprocessing import forkserver, get_context, resource_tracker
 from multiprocessing.forkserver import ForkServer
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import pytest
 
 FORKED = get_context("forkserver")
 _ROOM = "tollkeeper.tests.service"
@@ -15,16 +20,40 @@ FORKED.set_forkserver_preload(
 )
 
 
+def fork(run: Callable[..., None], *arguments: Any) -> BaseProcess:
+    """A process that performs `run(*arguments)`, as do those that it forks in turn."""
+    process = FORKED.Process(target=_run, args=(shared_address(), run, arguments))
+    process.start()
+    return process
+
+
 def shared_address() -> str:
-    """Where this process's own listens, which is started when it isn't there."""
-    forkserver.ensure_running()
-    address: str = forkserver._forkserver._forkserver_address  # type: ignore[attr-defined]
+    """Where the one listens that this process forks from; its own is started when it has none."""
+    server: Any = forkserver
+    server._forkserver.ensure_running()
+    address: str = server._forkserver._forkserver_address
     return address
 
 
 def fork_from(address: str) -> None:
-    """From now on, `FORKED` forks from the one that listens there."""
-    forkserver.connect_to_new_process = _Shared(address).connect_to_new_process
+    """From now on, this process forks from the one that listens there."""
+    server: Any = forkserver
+    server._forkserver = _Shared(address)
+    server.connect_to_new_process = server._forkserver.connect_to_new_process
+
+
+def fork_solver(patch: pytest.MonkeyPatch) -> None:
+    """Have the solver's process forked: its start takes longer than most questions."""
+    # Imported here: it takes long, and most processes that collect tests ask nothing.
+    from tollkeeper.engine.offline.prove import worker
+
+    patch.setattr(worker, "get_context", lambda _method: FORKED)
+
+
+def _run(address: str, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    fork_from(address)
+    fork_solver(pytest.MonkeyPatch())
+    run(*arguments)
 
 
 class _Shared(ForkServer):

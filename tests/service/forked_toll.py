@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 
 from tollkeeper.cli import main
-from tollkeeper.tests.forked import FORKED
+from tollkeeper.tests.forked import fork
 
 SENDER = """#!{python} -IS
 import json, os, socket, sys
@@ -57,7 +57,7 @@ def _fork_each(listener: socket.socket) -> None:
         while True:
             command, _ = listener.accept()
             with command:
-                FORKED.Process(target=_perform, args=(command,)).start()
+                fork(_perform, command)
 
 
 def _perform(command: socket.socket) -> None:

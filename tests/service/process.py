@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from tollkeeper.api.http.serve import serve
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.cli import main
-from tollkeeper.tests.forked import FORKED
+from tollkeeper.tests.forked import fork
 from tollkeeper.tests.service.forked_modules import fork_modules
 
 TOLL = Path(sys.executable).with_name("toll")
@@ -55,8 +55,7 @@ class Process:
     """A process forked from one that has loaded the service."""
 
     def __init__(self, run: Callable[..., None], *arguments: object) -> None:
-        self._process = FORKED.Process(target=run, args=arguments)
-        self._process.start()
+        self._process = fork(run, *arguments)
         assert self._process.pid is not None
         self.pid: int = self._process.pid
 

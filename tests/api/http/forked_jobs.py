@@ -12,15 +12,14 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.offline.jobs import jobs, process
-from tollkeeper.tests.forked import FORKED
+from tollkeeper.tests.forked import fork
 
 
 class ForkedProcess:
     """What `Jobs` needs of a process that asyncio has started."""
 
     def __init__(self, megabytes: int, channel: socket.socket) -> None:
-        self._process = FORKED.Process(target=_serve_jobs, args=(megabytes, channel))
-        self._process.start()
+        self._process = fork(_serve_jobs, megabytes, channel)
         self.stdin: asyncio.StreamWriter | None = None
         self.stdout: asyncio.StreamReader | None = None
 

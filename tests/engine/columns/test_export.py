@@ -9,6 +9,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import duckdb
@@ -197,13 +198,7 @@ def entries(folder: Path, *kinds: Kind) -> Iterator[Entry]:
 
 
 def test_an_eventful_evening_is_exported_as_it_is_stored(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-
-    async def live() -> None:
-        async with open_shop(folder) as shop:
-            await an_eventful_evening(shop)
-
-    asyncio.run(live())
+    folder = copytree(an_eventful_evening(), tmp_path / "data")
     export(folder)
     rows = pyarrow.dataset.dataset(
         tmp_path / "columns" / "payments", format="parquet", partitioning="hive"

@@ -6,7 +6,9 @@ import asyncio
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -140,7 +142,7 @@ async def sign_in(shop: Shop, number: int, user: str) -> None:
     await shop.happen({"type": "sign_in", "timestamp": at.isoformat(), "data": data})
 
 
-async def an_eventful_evening(shop: Shop) -> None:
+async def _live(shop: Shop) -> None:
     """Traffic, and in between publishes, list changes, settings, a payment that comes late."""
     items = list(evening(seed=5))
     await shop.publish(SIGN_IN, "event", "sign_in")
@@ -194,16 +196,24 @@ async def an_eventful_evening(shop: Shop) -> None:
             await shop.create({**late, "analyze": {"bot_behaviour": True}})
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("shop")
+_EVENING = TemporaryDirectory()
+
+
+@cache
+def an_eventful_evening() -> Path:
+    """The data of a shop that has lived it, made once: tests leave it as it is."""
 
     async def live() -> None:
-        async with open_shop(made) as shop:
-            await an_eventful_evening(shop)
+        async with open_shop(Path(_EVENING.name)) as shop:
+            await _live(shop)
 
     asyncio.run(live())
-    return made
+    return Path(_EVENING.name)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return an_eventful_evening()
 
 
 in_full = msgspec.json.Decoder(PastDecisionInFull).decode

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from shutil import which
+from shutil import copytree, which
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,7 +22,7 @@ from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.columns.backtest import backtest_columns
 from tollkeeper.engine.offline.columns.count_windows import WindowsPart, split_windows
 from tollkeeper.tests.engine.happenings import steps
-from tollkeeper.tests.engine.offline.backtest.shop import START, open_shop
+from tollkeeper.tests.engine.offline.backtest.shop import START
 from tollkeeper.tests.engine.offline.backtest.test_backtest import rule
 from tollkeeper.tests.engine.offline.backtest.test_same_as_live import an_eventful_evening
 from tollkeeper.tests.engine.offline.columns.test_same_as_replay import (
@@ -47,12 +47,7 @@ if which("java") is None:
 @pytest.fixture(scope="module")
 def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("shop")
-
-    async def live() -> None:
-        async with open_shop(made / "data") as shop:
-            await an_eventful_evening(shop)
-
-    asyncio.run(live())
+    copytree(an_eventful_evening(), made / "data")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(days, "PART_NUMBERS", 200)
         export_columns(made / "data", made / "columns", None)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -384,12 +385,7 @@ def same(found: Outcomes, expected: Outcomes, whose: str) -> None:
 def evening(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of an eventful evening, with its export beside it."""
     made = tmp_path_factory.mktemp("shop")
-
-    async def live_on() -> None:
-        async with open_shop(made / "data") as shop:
-            await an_eventful_evening(shop)
-
-    asyncio.run(live_on())
+    copytree(an_eventful_evening(), made / "data")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(days, "PART_NUMBERS", 400)
         export_columns(made / "data", made / "columns", None)

@@ -27,6 +27,7 @@ from tollkeeper.engine.programs.compile import (
     sharing,
     unit,
 )
+from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.interpreter import evaluate
 from tollkeeper.engine.programs.compile.python import compile_rule, compile_values
 from tollkeeper.engine.programs.compile.reckoning import carry
@@ -93,9 +94,11 @@ FAULTS: list[tuple[ModuleType, str, str]] = [
 
 @dataclass(frozen=True)
 class Case:
-    """A program with what the interpreter says of some payments."""
+    """A program, and its `opposites_of`, with what the interpreter says of some payments."""
 
     program: p.Rule
+    opposites: list[p.Rule]
+    digests: Digests
     parts: list[p.Expression]
     seen: list[tuple[tuple[Any, ...], list[bool | None], list[Any]]]
 
@@ -135,13 +138,13 @@ def case(program: p.Rule, situations: list[Situation]) -> Case:
         values = [carry(evaluate(part, scope), part.type) for part in parts]
         read = (each.facts, each.score, each.values, each.environment)
         seen.append((read, outcomes, values))
-    return Case(program, parts, seen)
+    return Case(program, opposites_of(program), Digests(program.lets), parts, seen)
 
 
 def agrees(case: Case) -> bool:
     program = case.program
-    decide = compile_rule(program, VOCABULARY)
-    opposites = [compile_rule(each, VOCABULARY) for each in opposites_of(program)]
+    decide = compile_rule(program, VOCABULARY, case.digests)
+    opposites = [compile_rule(each, VOCABULARY, case.digests) for each in case.opposites]
     valued = compile_values(case.parts, program.lets, program.histories, VOCABULARY)
     for read, outcomes, values in case.seen:
         if decide(*read) != (outcomes.index(True) if True in outcomes else -1):

@@ -39,7 +39,7 @@ from tollkeeper.engine.offline.prove.texts import TEXT_TESTS, encode_text
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.walk import resolve_let
+from tollkeeper.grammar.walk import children, resolve_let
 
 _BOOLEAN = t.Boolean()
 _ALWAYS = SmtTerm(TRUE_TERM, TRUE_TERM, _BOOLEAN)
@@ -68,7 +68,7 @@ class EncodedProgram:
             case p.Constant():
                 return SmtTerm(TRUE_TERM, constant_term(node.value, node.type), node.type)
             case p.LetValue():
-                return self.term(self.lets[node.index].value, element)
+                return self._let_value(node, element)
             case p.Score():
                 return self.encoder.asked_score(node.type)
             case p.Fact():
@@ -94,6 +94,26 @@ class EncodedProgram:
                 return encode_column(self.encoder, node, key, f"@{node.table}.{node.column}[{of}]")
             case _:
                 return self._compose(node, element)
+
+    def _let_value(self, node: p.LetValue, element: int | None) -> SmtTerm:
+        """Encode the lets that it builds on from the first one on: chains of them are long."""
+        needed: set[int] = set()
+        waiting: list[p.Expression] = [node]
+        while waiting:
+            match waiting.pop():
+                case p.LetValue(index=index):
+                    if index not in needed:
+                        needed.add(index)
+                        waiting.append(self.lets[index].value)
+                case p.History(keys=keys):
+                    waiting.extend(keys)
+                case p.Fold():
+                    pass
+                case part:
+                    waiting.extend(children(part))
+        for index in sorted(needed):
+            found = self.term(self.lets[index].value, element)
+        return found
 
     def _compose(self, node: p.Expression, element: int | None) -> SmtTerm:
         """Encode an operator."""

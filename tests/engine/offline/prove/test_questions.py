@@ -89,6 +89,18 @@ def test_what_a_payment_can_be_is_shown_by_one(when: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "step"),
+    [("amount > 1", "{0} or not {0}"), ("amount", "min({0} + 1, {0} + 2)")],
+)
+def test_lets_that_build_on_each_other_five_hundred_times_are_encoded(
+    first: str, step: str
+) -> None:
+    lets = [f"let b0 = {first}", *(f"let b{n + 1} = {step.format(f'b{n}')}" for n in range(498))]
+    made = rule("\n".join([*lets, "condition c when b498 is present then deny"]))
+    assert reach(made, 0, seconds=PATIENT).answer == "proved"
+
+
+@pytest.mark.parametrize(
     "when",
     ['device.headers["Cookie"] is present', 'metadata["pan"] starts with "4111111111111111"'],
 )

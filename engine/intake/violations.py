@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+from tollkeeper.grammar.words import shorten
 
 ViolationType: TypeAlias = Literal[
     "missing",
@@ -42,6 +46,12 @@ ViolationType: TypeAlias = Literal[
 
 BODY = "body"
 MAX_LISTED = 100
+_MOST_NAMED = 12
+"""The most choices that are all named; of more, `_NEAREST` of the first `_COMPARED`."""
+_NEAREST = 3
+_COMPARED = 500
+_LONGEST = 64
+"""How much of a choice is named, in characters."""
 
 
 class Violation(Struct, frozen=True, gc=False):
@@ -75,9 +85,16 @@ def empty(field: str) -> Violation:
     return Violation(field, "invalid_value", f"{_name(field)} must not be empty")
 
 
-def not_one_of(field: str, choices: Sequence[str]) -> Violation:
-    words = "`, `".join(choices)
-    return Violation(field, "invalid_value", f"{_name(field)} must be one of `{words}`")
+def not_one_of(field: str, choices: Sequence[str], given: str = "") -> Violation:
+    """Names the choices; of very many, those beside `given` in the alphabet, which begin like it."""
+    named, of = choices, ""
+    if len(choices) > _MOST_NAMED:
+        ordered = sorted(islice(choices, _COMPARED), key=str.casefold)
+        place = bisect_left(ordered, given.casefold(), key=str.casefold)
+        first = max(0, min(place - 1, len(ordered) - _NEAREST))
+        named, of = ordered[first : first + _NEAREST], f"{len(choices)} values, such as "
+    words = "`, `".join(shorten(each, _LONGEST) for each in named)
+    return Violation(field, "invalid_value", f"{_name(field)} must be one of {of}`{words}`")
 
 
 def unknown_code(field: str, standard: str) -> Violation:

@@ -126,7 +126,9 @@ def _read_text(
     if not isinstance(given, str):
         return violations.invalid_type(path, "a string")
     if choices is not None:
-        return (given, given) if given in choices else violations.not_one_of(path, choices)
+        if given not in choices:
+            return violations.not_one_of(path, choices, given)
+        return given, given
     if len(given) > t.LONGEST_EVENT_TEXT:
         return violations.too_long(path, t.LONGEST_EVENT_TEXT, "characters")
     if not given and required:

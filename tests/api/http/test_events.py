@@ -177,6 +177,31 @@ async def test_a_body_that_is_none_is_refused_at_its_place(
     assert expected in errors(answer)
 
 
+async def test_a_text_that_is_none_of_very_many_choices_is_answered_with_the_nearest(
+    shop: Service,
+) -> None:
+    choices = [f"method_{number:04}" for number in range(600)] + ["x" * 500]
+    field = "  field method: " + " | ".join(f'"{each}"' for each in choices)
+    await publish(shop, f"event transfer\n{field}\n", "transfer")
+
+    def transfer(method: str) -> dict[str, Any]:
+        return {"event": {"type": "transfer", "data": {"method": method}}}
+
+    answer = await shop.client.post("/v1/events", json=transfer("Method_0123x"))
+    assert answer.json()["errors"] == [
+        {
+            "field": "event.data.method",
+            "type": "invalid_value",
+            "message": "`method` must be one of 601 values,"
+            " such as `method_0123`, `method_0124`, `method_0125`",
+        }
+    ]
+    for given in ("", "a", "zzz", "x" * 100_000):
+        answer = await shop.client.post("/v1/events", json=transfer(given))
+        assert answer.status_code == 422
+        assert len(answer.content) < 1_000
+
+
 async def test_a_future_event_is_refused(shop: Service) -> None:
     answer = await send(shop, **event(timestamp=ago(seconds=-1)))
     assert errors(answer) == [("event.timestamp", "timestamp_future")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from typing import Final
 
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
@@ -162,16 +163,34 @@ def no_fields(span: Span) -> Diagnostic:
     return _error("unknown-name", span, "this value has no fields")
 
 
-def unknown_function(span: Span, name: str, known: Iterable[str], of: str | None) -> Diagnostic:
-    """`of` is its one argument, if that is a collection."""
-    meant, help_ = _FUNCTIONS_MEANT.get(name.lower().replace("_", ""), (None, None))
-    if meant == "length" and of is not None:
-        meant = "count"
+MISFITS: Final = frozenset({"wrong-type", "not-a-value", "wrong-arguments"})
+"""The errors for which nothing is offered that would bring them."""
+
+
+def function_meant(name: str, of: str | None) -> str | None:
+    """Return the function that is another language's `name`; `of` is its one argument, if that is a
+    collection.
+    """
+    meant, _ = _function_of_habit(name)
+    return "count" if meant == "length" and of is not None else meant
+
+
+def _function_of_habit(name: str) -> tuple[str | None, str | None]:
+    return _FUNCTIONS_MEANT.get(name.lower().replace("_", ""), (None, None))
+
+
+def unknown_function(
+    span: Span, name: str, known: Iterable[str], meant: str | None, misfit: Diagnostic | None
+) -> Diagnostic:
+    """`misfit` is why a call of the function that is `meant` would not do."""
     message = f"there is no function {_quote(name)}"
+    if misfit is not None:
+        return _error("unknown-function", span, message, f"here {misfit.message}")
     if meant is not None:
         return _error(
             "unknown-function", span, message, f"here it is `{meant}`", replacing(span, meant)
         )
+    _, help_ = _function_of_habit(name)
     if help_ is not None:
         return _error("unknown-function", span, message, help_)
     return _misspelling("unknown-function", span, message, name, known)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.programs.shipped_definitions import shipped_definitions
 from tollkeeper.grammar.checker import KnownNames, check
+from tollkeeper.grammar.checker.offered import without_misfits
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import parse_bytes
 from tollkeeper.grammar.program import Program
@@ -38,7 +39,10 @@ def read_file(content: bytes, known: KnownNames) -> Reading:
     uses = tuple(item.name.text for item in parsed.file.items if isinstance(item, Use))
     known, shipped = with_shipped(known, uses)
     checked = check(parsed.file, text, full_vocabulary(), known, parsed.lost)
-    found = (*parsed.diagnostics, *checked.diagnostics)
+    of_parser = parsed.diagnostics
+    if parsed.file.kind != "event":
+        of_parser = without_misfits(of_parser, full_vocabulary(), known)
+    found = (*of_parser, *checked.diagnostics)
     broken = any(each.severity == "error" for each in found)
     return Reading(
         text=text,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,7 +16,8 @@ from tollkeeper.grammar.checker import literals, ranges
 from tollkeeper.grammar.checker.aggregates import is_bare
 from tollkeeper.grammar.checker.entries import Infer
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
-from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.checker.scope import Scope, TooManyError, Work
+from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.functions import (
     AGGREGATES,
     COLLECTIONS,
@@ -51,7 +54,9 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
     function = FUNCTIONS.get(name)
     if function is None:
         known = [*FUNCTIONS, *AGGREGATES]
-        work.report(say.unknown_function(node.name.span, name, known, _collection_in(node)))
+        meant = say.function_meant(name, _collection_in(node))
+        misfit = None if meant is None else _misfit_as(work, scope, node, meant, infer)
+        work.report(say.unknown_function(node.name.span, name, known, meant, misfit))
         return None
     if not is_bare(node):
         work.report(say.not_an_aggregate(node.span, name))
@@ -71,6 +76,19 @@ def call(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression |
         return None
     result = _result(function, arguments)
     return p.Call(node.id, node.span, result, name, arguments)
+
+
+def _misfit_as(
+    work: Work, scope: Scope, node: s.Call, function: str, infer: Infer
+) -> Diagnostic | None:
+    """Return why a call of another function would not do in its place, if so."""
+    found, work.found = work.found, []
+    try:
+        with suppress(TooManyError):
+            infer(work, scope, replace(node, name=replace(node.name, text=function)), None)
+        return next((each for each in work.found if each.code in say.MISFITS), None)
+    finally:
+        work.found = found
 
 
 def _parameters(function: Function, count: int) -> tuple[Parameter, ...] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.builder import Piece
 from tollkeeper.grammar.checker import KnownNames, check
+from tollkeeper.grammar.checker.offered import without_misfits
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.parser import ParsedFile, parse
 from tollkeeper.grammar.program import Program
@@ -81,6 +82,8 @@ def read_document(
     program: Program | None = None
     if parsed.file is not None:
         checked = check(parsed.file, text, vocabulary, known, parsed.lost)
+        if parsed.file.kind != "event":
+            found = without_misfits(found, vocabulary, known)
         found = tuple(sorted((*found, *checked.diagnostics), key=lambda each: each.span))
         if not any(each.severity == "error" for each in found):
             program = checked.program

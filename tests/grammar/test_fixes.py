@@ -110,6 +110,46 @@ def test_every_fix_offered_for_what_is_asked_of_attempts_makes_a_rule_without_an
         assert not [each for each in found_in(after) if each.severity == "error"], after
 
 
+TEXTS = ("user.email", "method.card.bin", "type", 'metadata["sku"]')
+NO_TEXTS = ("amount", "timestamp", "device.ip_address", "device", "merchant")
+OF_TEXTS = (
+    *("len({}) > 3", "strlen({}) > 3", "{}.length() > 3", "{}.size() > 3"),
+    *('lcase({}) == "x"', '{}.lower() == "x"', '{}.toUpperCase() == "X"'),
+    *('{}.startsWith("x")', '{}.endswith("x")', '{}.contains("x")', 'contains({}, "x")'),
+)
+
+
+@pytest.mark.parametrize("written", OF_TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_is_written_of_a_text_out_of_habit_is_offered_as_it_is_here(written, text):
+    file = rule(written.format(text))
+    fixes = [fix for each in found_in(file) for fix in each.fixes]
+    assert fixes
+    for fix in fixes:
+        after = apply_fixes(file, [fix])
+        assert not [each for each in found_in(after) if each.severity == "error"], after
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(written.format(other) for written in OF_TEXTS for other in NO_TEXTS),
+        *('nvl(amount, "x") == "x"', "to_number(amount) > 1", "len(user.id, 1) > 1"),
+    ],
+)
+def test_nothing_is_offered_of_another_value_and_it_is_said_why(expression):
+    found = [each for each in found_in(rule(expression)) if each.severity == "error"]
+    assert not any(each.fixes for each in found)
+    assert any(each.help is not None for each in found)
+
+
+def test_a_field_of_an_event_type_is_none_of_the_payments():
+    text = (
+        'event e\n  field amount: string\n  metric m = count(events where amount.lower() == "x")\n'
+    )
+    assert [fix.title for each in found_in(text) for fix in each.fixes] == ["write `lower(amount)`"]
+
+
 @pytest.mark.parametrize(
     "expression",
     [

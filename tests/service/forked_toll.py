@@ -1,7 +1,10 @@
-"""`toll` as a shell finds it, each command forked from a process that has loaded the product."""
+"""`toll` as a shell finds it, each command forked from a process that has loaded the product; so are
+those that a command starts in turn.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -11,7 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from typing import Any
 
+from tollkeeper.api.terminal.subcommand import ENTRY
 from tollkeeper.cli import main
 from tollkeeper.tests.forked import fork
 
@@ -36,7 +41,7 @@ def forked_toll() -> Iterator[Path]:
         sender.chmod(0o755)
         listener.bind(address)
         listener.listen()
-        thread = Thread(target=_fork_each, args=(listener,))
+        thread = Thread(target=_fork_each, args=(listener, str(sender)))
         thread.start()
         try:
             yield sender
@@ -51,16 +56,16 @@ def searched(toll: Path) -> str:
     return os.pathsep.join([str(toll.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
-def _fork_each(listener: socket.socket) -> None:
+def _fork_each(listener: socket.socket, sender: str) -> None:
     # Whatever ends this closes the listener, so that no later command waits for ever.
     with listener, suppress(OSError):
         while True:
             command, _ = listener.accept()
             with command:
-                fork(_perform, command)
+                fork(_perform, command, sender)
 
 
-def _perform(command: socket.socket) -> None:
+def _perform(command: socket.socket, sender: str) -> None:
     """Performs a sender's command with its folder, environment, streams; answers the exit code."""
     _, streams, *_ = socket.recv_fds(command, 1, 3)
     for number, stream in enumerate(streams):
@@ -72,11 +77,24 @@ def _perform(command: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - closed with the process
+    _fork_commands(sender)
     code = _exit_code(arguments)
     for printed in (sys.stdout, sys.stderr):
         with suppress(BrokenPipeError):
             printed.flush()
     command.sendall(bytes([code]))
+
+
+def _fork_commands(sender: str) -> None:
+    """From now on, commands that this process starts are sent, too."""
+    start = asyncio.create_subprocess_exec
+
+    async def send(*command: str, **streams: Any) -> asyncio.subprocess.Process:
+        if command[:3] == (sys.executable, "-c", ENTRY):
+            command = (sender, *command[3:])
+        return await start(*command, **streams)
+
+    asyncio.create_subprocess_exec = send  # type: ignore[assignment]
 
 
 def _exit_code(arguments: list[str]) -> int:

@@ -6,60 +6,72 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 
 import httpx
+import pytest
 
 from tollkeeper.tests.service.process import PATIENCE_S, TOLL
 
 
-@contextmanager
-def demo_lines() -> Iterator[Iterator[str]]:
-    """What a demo prints, line by line as it does; it ends well when it is told to."""
+@pytest.fixture(scope="module")
+def demo() -> Iterator[Callable[[], Iterator[str]]]:
+    """All that a demo prints, from its beginning, line by line as it does; it ends well when it is
+    told to."""
+    said: list[str] = []
+
+    def lines() -> Iterator[str]:
+        yield from [*said]
+        while line := printed.readline():
+            said.append(line)
+            yield line
+
     command = [str(TOLL), "demo", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:
-        assert demo.stdout is not None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        printed = running.stdout
         try:
-            yield iter(demo.stdout.readline, "")
+            yield lines
         finally:
-            demo.send_signal(signal.SIGINT)
-    assert demo.returncode == 0
+            running.send_signal(signal.SIGINT)
+    assert running.returncode == 0
 
 
-def test_the_line_that_the_demo_prints_makes_a_payment() -> None:
-    with demo_lines() as lines:
-        curl = shlex.split(next(line for line in lines if line.startswith("curl ")))
-        url, body = curl[2], curl[-1]
-        headers = dict(curl[each + 1].split(": ") for each in (3, 5))
-        answer = httpx.post(url, content=body, headers=headers, timeout=PATIENCE_S)
-        assert answer.status_code == 201, answer.text
-        assert answer.json()["payment"]["analyses"]["rule"]["name"] == "web_checkout"
-        assert next(
-            line for line in lines if re.search(r"score \d\.\d\d  (allow|chall|deny)", line)
-        )
+def test_the_line_that_the_demo_prints_makes_a_payment(
+    demo: Callable[[], Iterator[str]],
+) -> None:
+    lines = demo()
+    curl = shlex.split(next(line for line in lines if line.startswith("curl ")))
+    url, body = curl[2], curl[-1]
+    headers = dict(curl[each + 1].split(": ") for each in (3, 5))
+    answer = httpx.post(url, content=body, headers=headers, timeout=PATIENCE_S)
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["payment"]["analyses"]["rule"]["name"] == "web_checkout"
+    assert next(line for line in lines if re.search(r"score \d\.\d\d  (allow|chall|deny)", line))
 
 
-def test_its_attack_raises_an_alert_from_which_the_console_stops_it() -> None:
-    with demo_lines() as lines:
-        link = next(found[0] for line in lines if (found := re.search(r"http\S+\?code=\S+", line)))
-        key = next(found[1] for line in lines if (found := re.search(r"key (\S+)", line)))
-        url = str(httpx.URL(link).join("/"))
-        headers = {"authorization": f"Bearer {key}"}
-        with httpx.Client(base_url=f"{url}v1", headers=headers, timeout=PATIENCE_S) as client:
-            alert = next(raised[0] for _ in lines if (raised := alerts(client)))
-            assert alert["title"] == "Card numbers of one BIN are guessed"
-            (bin_,) = alert["key"]
-            contain(url, key, alert["id"], lines)
-            entries = client.get("/lists/blocked_bins/entries").json()["entries"]
-            assert [each["value"] for each in entries] == [bin_]
-            stopped = f"bin:{bin_} condition:blocked action:deny status:blocked"
-            assert next(True for _ in lines if counted(client, stopped) >= 5)
-            assert alerts(client)[0]["mark"]["state"] == "acknowledged"
-            rule = client.get("/rules/web_checkout").json()["rule"]
-            tried = client.get("/rules/web_checkout/shadow").json()["shadow"]
-            assert (rule["active"], tried["version"]) == (2, 3)
-            assert tried["evaluated"] > 0
+def test_its_attack_raises_an_alert_from_which_the_console_stops_it(
+    demo: Callable[[], Iterator[str]],
+) -> None:
+    lines = demo()
+    link = next(found[0] for line in lines if (found := re.search(r"http\S+\?code=\S+", line)))
+    key = next(found[1] for line in lines if (found := re.search(r"key (\S+)", line)))
+    url = str(httpx.URL(link).join("/"))
+    headers = {"authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=f"{url}v1", headers=headers, timeout=PATIENCE_S) as client:
+        alert = next(raised[0] for _ in lines if (raised := alerts(client)))
+        assert alert["title"] == "Card numbers of one BIN are guessed"
+        (bin_,) = alert["key"]
+        contain(url, key, alert["id"], lines)
+        entries = client.get("/lists/blocked_bins/entries").json()["entries"]
+        assert [each["value"] for each in entries] == [bin_]
+        stopped = f"bin:{bin_} condition:blocked action:deny status:blocked"
+        assert next(True for _ in lines if counted(client, stopped) >= 5)
+        assert alerts(client)[0]["mark"]["state"] == "acknowledged"
+        rule = client.get("/rules/web_checkout").json()["rule"]
+        tried = client.get("/rules/web_checkout/shadow").json()["shadow"]
+        assert (rule["active"], tried["version"]) == (2, 3)
+        assert tried["evaluated"] > 0
 
 
 def alerts(client: httpx.Client) -> list[dict[str, str]]:

@@ -409,7 +409,10 @@ def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
             if each.span.start <= last and first <= each.span.end
             for fix in each.fixes
         ]
-        if any(fix.safe for each in document.diagnostics for fix in each.fixes[:1]):
+        asked, automatic = params.context, lsp.CodeActionTriggerKind.Automatic
+        # Editors ask by themselves wherever the cursor goes, and this checks the text up to 50 times.
+        is_asked = asked.only is not None or asked.trigger_kind != automatic
+        if is_asked and any(fix.safe for each in document.diagnostics for fix in each.fixes[:1]):
             mended = _replace_all(document, applied_safely(document.text, find))
             if mended:
                 edit = lsp.WorkspaceEdit(changes={uri: mended})

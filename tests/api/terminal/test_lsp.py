@@ -108,6 +108,16 @@ def test_an_author_writes_a_rule(folder: Path) -> None:
         )
         assert {each.kind for each in actions} == {"quickfix", "source.fixAll"}
         assert "amount == 3" in actions[-1].edit.changes[shop.as_uri()][0].new_text
+        by_itself = lsp.CodeActionTriggerKind.Automatic
+        for only, kinds in (
+            (None, {"quickfix"}),
+            (["source.fixAll"], {"quickfix", "source.fixAll"}),
+        ):
+            context = lsp.CodeActionContext(found, only, by_itself)
+            actions = await client.text_document_code_action_async(
+                lsp.CodeActionParams(which, everywhere, context)
+            )
+            assert {each.kind for each in actions} == kinds
         loose = "rule shop\n condition big when amount==3 then deny"
         await write(client, shop, 5, loose)
         options = lsp.FormattingOptions(2, insert_spaces=True)

@@ -70,7 +70,9 @@ def test_no_batch_sorts_what_is_left_of_an_account(connection: PostgresConnectio
 def test_the_newest_shadow_records_are_read_without_the_payments_between_them(
     connection: PostgresConnection,
 ) -> None:
-    connection.execute(f"UPDATE journal SET kind = {Kind.SHADOW:d} WHERE place % 100 = 2")
+    connection.execute(
+        f"UPDATE journal SET kind = {Kind.SHADOW:d} WHERE kind = {Kind.PAYMENT:d} AND place % 100 = 2"
+    )
     asked = Explaining(connection)
     newest = next(reads.back(asked, 1, Kind.SHADOW, None))
     assert newest.sequence == ENTRIES - 98

@@ -54,8 +54,10 @@ if os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free > 2 * 2**30:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """More workers than processors: services, browsers and databases are waited for."""
-    return 2 * (os.cpu_count() or 1)
+    """One worker more than processors: services, browsers and databases are waited for. Each more takes
+    as long as all tests take to be collected.
+    """
+    return 1 + (os.cpu_count() or 1)
 
 
 def pytest_configure_node(node: Any) -> None:

@@ -367,10 +367,7 @@ async def test_an_erasure_that_failed_is_made_without_being_asked_for_again(
     shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(make_erasures, "_EVERY_S", 0.01)
-    monkeypatch.setattr(
-        shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
-    )
-    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    await erase_in_vain(shop, monkeypatch)
     with capture_logs() as lines:
         retries = asyncio.create_task(make_erasures.make_erasures(shop.engine))
         async with asyncio.timeout(PATIENCE_S):
@@ -404,6 +401,14 @@ async def started_again(shop: Service, folder: Path) -> AsyncIterator[Service]:
         yield again
 
 
+async def erase_in_vain(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask for Ana's erasure, which fails in its middle."""
+    monkeypatch.setattr(
+        service.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
+    )
+    assert (await service.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+
+
 def requests_in(service: Service) -> list[bytes | None]:
     """The encrypted identifiers in the requests for erasures, None where one is erased."""
     changes = (decode_change(entry).change for entry in entries(service, Kind.CHANGE).values())
@@ -418,10 +423,7 @@ async def told(service: Service) -> list[dict[str, Any]]:
 async def test_an_erasure_that_was_killed_is_made_after_the_next_start(
     shop: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
-    )
-    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    await erase_in_vain(shop, monkeypatch)
     assert None not in requests_in(shop)
     async with started_again(shop, tmp_path / "again") as again:
         assert [trace for trace in TRACES if trace.lower() in stored(again).lower()] == []
@@ -453,10 +455,7 @@ async def test_an_erasure_that_was_killed_before_it_was_told_is_told_after_the_n
 async def test_an_erasure_asked_for_under_a_key_that_is_lost_is_warned_of_until_it_is_sent_again(
     shop: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        shop.engine.journal, "forget_values", mock.AsyncMock(side_effect=Unavailable("planted"))
-    )
-    assert (await shop.client.post("/v1/erasures", json={"user": "u-ana"})).status_code == 503
+    await erase_in_vain(shop, monkeypatch)
     (shop.folder / KEY_FILE).unlink()
     with capture_logs() as lines:
         async with started_again(shop, tmp_path / "again") as again:

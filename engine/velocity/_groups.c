@@ -118,11 +118,10 @@ static int rehash(Groups *self, uint32_t size) {
     return 0;
 }
 
-/* The entry of a group; NULL when there is none, or with an error set. */
-static Entry *find(Groups *self, PyObject *group, uint32_t *hash) {
+/* The entry of a group of this hash; NULL when there is none, or with an error set. */
+static Entry *find_hashed(Groups *self, PyObject *group, uint32_t wanted) {
     if (group == self->last) return self->entries + self->last_index;
-    if (short_hash(group, hash) < 0) return NULL;
-    uint32_t wanted = *hash, slot = wanted & self->mask, index;
+    uint32_t slot = wanted & self->mask, index;
     while ((index = self->slots[slot])) {
         Entry *entry = self->entries + index - 1;
         if (entry->hash == wanted) {
@@ -137,6 +136,13 @@ static Entry *find(Groups *self, PyObject *group, uint32_t *hash) {
         slot = (slot + 1) & self->mask;
     }
     return NULL;
+}
+
+/* The entry of a group; NULL when there is none, or with an error set. */
+static Entry *find(Groups *self, PyObject *group) {
+    uint32_t hash;
+    if (group == self->last) return self->entries + self->last_index;
+    return short_hash(group, &hash) < 0 ? NULL : find_hashed(self, group, hash);
 }
 
 static Entry *new_entry(Groups *self, PyObject *group, uint32_t hash) {
@@ -478,14 +484,18 @@ static int put_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) 
     return 0;
 }
 
-static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value) {
-    uint32_t hash;
-    Entry *entry = find(self, group, &hash);
+static int put_hashed(Groups *self, int64_t time, PyObject *group, uint32_t hash, PyObject *value) {
+    Entry *entry = find_hashed(self, group, hash);
     if (entry == NULL) {
         if (PyErr_Occurred() || (entry = new_entry(self, group, hash)) == NULL) return -1;
         if (link_to_bucket(self, (uint32_t)(entry - self->entries), time) < 0) return -1;
     }
     return put_entry(self, entry, time, value);
+}
+
+static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value) {
+    uint32_t hash;
+    return short_hash(group, &hash) < 0 ? -1 : put_hashed(self, time, group, hash, value);
 }
 
 /* Removes one element, if there is such a one. */
@@ -569,7 +579,8 @@ static int change_coverages(Distinct *distinct, Entry *entry, int64_t time, int 
 static int distinct_put(LongRun *many, int64_t time, PyObject **value) {
     Groups *seen = many->distinct->seen;
     uint32_t hash;
-    Entry *entry = find(seen, *value, &hash);
+    if (short_hash(*value, &hash) < 0) return -1;
+    Entry *entry = find_hashed(seen, *value, hash);
     if (entry == NULL && (PyErr_Occurred() || (entry = new_entry(seen, *value, hash)) == NULL))
         return -1;
     *value = entry->key;
@@ -580,8 +591,7 @@ static int distinct_put(LongRun *many, int64_t time, PyObject **value) {
 }
 
 static int forget_seen(Groups *seen, int64_t time, PyObject *value, Entry **left) {
-    uint32_t hash;
-    Entry *entry = find(seen, value, &hash);
+    Entry *entry = find(seen, value);
     if (entry == NULL) return PyErr_Occurred() ? -1 : 0;
     if (take_entry(seen, entry, time, NULL) < 0) return -1;
     if (entry->kind == RUN && entry->held.run->length == 1) {
@@ -706,14 +716,149 @@ static PyObject *put(Groups *self, PyObject *const *args, Py_ssize_t count) {
 
 static PyObject *take(Groups *self, PyObject *const *args, Py_ssize_t count) {
     int64_t time;
-    uint32_t hash;
     if (count != 3) return PyErr_Format(PyExc_TypeError, "take takes 3 arguments");
     if (parsed_time(args[0], &time) < 0) return NULL;
-    Entry *entry = find(self, args[1], &hash);
+    Entry *entry = find(self, args[1]);
     if (entry == NULL && PyErr_Occurred()) return NULL;
     if (entry != NULL && take_entry(self, entry, time, args[2]) < 0) return NULL;
     Py_RETURN_NONE;
 }
+
+/* ---- elements on their way ----
+
+   Groups that are put into one after the other lie all over the memory, which takes longer to come than
+   all else. Of elements that wait together, all hash slots are asked for at once, then all entries, then
+   what these point to. */
+
+#define WAITING 64
+
+typedef struct {
+    Groups *groups;
+    PyObject *group, *value;
+    int64_t time;
+    uint32_t hash;
+} Element;
+
+typedef struct {
+    PyObject_HEAD
+    uint32_t count;
+    Element elements[WAITING];
+} Queue;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    Queue *queue;
+    Groups *groups;
+} QueuedPut;
+
+static inline Entry *likely_entry(Groups *groups, uint32_t hash) {
+    uint32_t index = groups->slots[hash & groups->mask];
+    return index ? groups->entries + index - 1 : NULL;
+}
+
+static void load_entries(const Element *elements, uint32_t count) {
+    for (uint32_t at = 0; at < count; at++) {
+        Entry *entry = likely_entry(elements[at].groups, elements[at].hash);
+        if (entry != NULL) __builtin_prefetch(entry, 1);
+    }
+    for (uint32_t at = 0; at < count; at++) {
+        Entry *entry = likely_entry(elements[at].groups, elements[at].hash);
+        if (entry == NULL || entry->hash != elements[at].hash) continue;
+        __builtin_prefetch(entry->key);
+        if (entry->kind != EMPTY && entry->kind != ONE) __builtin_prefetch(entry->held.run, 1);
+    }
+}
+
+/* Puts all that wait; the rest is dropped when one can't be. */
+static int put_waiting(Queue *self) {
+    uint32_t count = self->count;
+    int failed = 0;
+    load_entries(self->elements, count);
+    self->count = 0;
+    for (uint32_t at = 0; at < count; at++) {
+        Element *each = self->elements + at;
+        if (!failed) failed = put_hashed(each->groups, each->time, each->group, each->hash, each->value);
+        Py_DECREF(each->groups);
+        Py_DECREF(each->group);
+        Py_DECREF(each->value);
+    }
+    return failed;
+}
+
+static PyObject *queued_put_call(PyObject *callable, PyObject *const *args, size_t flags,
+                                 PyObject *Py_UNUSED(names)) {
+    QueuedPut *self = (QueuedPut *)callable;
+    Queue *queue = self->queue;
+    Element *next = queue->elements + queue->count;
+    if (PyVectorcall_NARGS(flags) != 3) return PyErr_Format(PyExc_TypeError, "a put takes 3 arguments");
+    if (parsed_time(args[0], &next->time) < 0 || short_hash(args[1], &next->hash) < 0) return NULL;
+    next->groups = (Groups *)Py_NewRef(self->groups);
+    next->group = Py_NewRef(args[1]);
+    next->value = Py_NewRef(args[2]);
+    __builtin_prefetch(self->groups->slots + (next->hash & self->groups->mask));
+    if (++queue->count == WAITING && put_waiting(queue) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static void queued_put_dealloc(PyObject *object) {
+    Py_DECREF(((QueuedPut *)object)->queue);
+    Py_DECREF(((QueuedPut *)object)->groups);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyTypeObject QueuedPutType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tollkeeper.engine.velocity._groups.QueuedPut",
+    .tp_basicsize = sizeof(QueuedPut),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(QueuedPut, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_dealloc = queued_put_dealloc,
+};
+
+static PyTypeObject GroupsType;
+
+static PyObject *put_into(Queue *self, PyObject *groups) {
+    if (!Py_IS_TYPE(groups, &GroupsType)) return PyErr_Format(PyExc_TypeError, "groups must be in C");
+    QueuedPut *made = PyObject_New(QueuedPut, &QueuedPutType);
+    if (made == NULL) return NULL;
+    made->call = queued_put_call;
+    made->queue = (Queue *)Py_NewRef(self);
+    made->groups = (Groups *)Py_NewRef(groups);
+    return (PyObject *)made;
+}
+
+static PyObject *flush(Queue *self, PyObject *Py_UNUSED(none)) {
+    if (put_waiting(self) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static void queue_dealloc(PyObject *object) {
+    Queue *self = (Queue *)object;
+    for (uint32_t at = 0; at < self->count; at++) {
+        Py_DECREF(self->elements[at].groups);
+        Py_DECREF(self->elements[at].group);
+        Py_DECREF(self->elements[at].value);
+    }
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef queue_methods[] = {
+    {"put_into", (PyCFunction)put_into, METH_O, "The `Put` of groups, whose elements wait here."},
+    {"flush", (PyCFunction)flush, METH_NOARGS, "Put all that wait."},
+    {NULL},
+};
+
+static PyTypeObject QueueType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "tollkeeper.engine.velocity._groups.Queue",
+    .tp_basicsize = sizeof(Queue),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = queue_dealloc,
+    .tp_methods = queue_methods,
+};
 
 /* ---- readers ---- */
 
@@ -818,10 +963,9 @@ static PyObject *reader_call(PyObject *callable, PyObject *const *args, size_t f
     Reader *self = (Reader *)callable;
     Groups *groups = self->groups;
     int64_t at;
-    uint32_t hash;
     if (PyVectorcall_NARGS(flags) != 2) return PyErr_Format(PyExc_TypeError, "a reader takes 2 arguments");
     if (parsed_time(args[1], &at) < 0) return NULL;
-    Entry *entry = find(groups, args[0], &hash);
+    Entry *entry = find(groups, args[0]);
     if (entry == NULL) return PyErr_Occurred() ? NULL : aggregate(self, NULL, NULL, 0);
     if (entry->kind == RUN && entry->held.run->length > groups->few && lengthen(groups, entry) < 0)
         return NULL;
@@ -984,6 +1128,16 @@ end:
     return found;
 }
 
+/* Asks for the hash slots of the keys that come next. */
+static int ask_for_slots(Groups *self, PyObject *keys, Py_ssize_t from) {
+    uint32_t hash;
+    for (Py_ssize_t at = from; at < from + WAITING && at < PyList_GET_SIZE(keys); at++) {
+        if (short_hash(PyList_GET_ITEM(keys, at), &hash) < 0) return -1;
+        __builtin_prefetch(self->slots + (hash & self->mask), 1);
+    }
+    return 0;
+}
+
 static int load_all(Groups *self, PyObject *keys, PyObject *counts, const Py_buffer *times,
                     PyObject *values) {
     Py_ssize_t at = 0, length = times->len / (Py_ssize_t)sizeof(int64_t), total = 0;
@@ -1001,6 +1155,7 @@ static int load_all(Groups *self, PyObject *keys, PyObject *counts, const Py_buf
     }
     for (Py_ssize_t index = 0; index < PyList_GET_SIZE(keys); index++) {
         Py_ssize_t end = at + PyLong_AsSsize_t(PyList_GET_ITEM(counts, index));
+        if (index % WAITING == 0 && ask_for_slots(self, keys, index) < 0) return -1;
         for (; at < end; at++) {
             int64_t time;
             PyObject *value = self->valued ? PyList_GET_ITEM(values, at) : Py_True;
@@ -1151,7 +1306,8 @@ PyMODINIT_FUNC PyInit__groups(void) {
     /* Python's hashes of texts have a secret already. */
     Py_hash_t of_texts[] = {PyObject_Hash(name_put), PyObject_Hash(name_remove)};
     for (int at = 0; at < 2; at++) multipliers[at] = (uint64_t)of_texts[at] | 1;
-    if (PyType_Ready(&ClockType) < 0 || PyType_Ready(&GroupsType) < 0 || PyType_Ready(&ReaderType) < 0)
+    if (PyType_Ready(&ClockType) < 0 || PyType_Ready(&GroupsType) < 0 || PyType_Ready(&ReaderType) < 0
+        || PyType_Ready(&QueuedPutType) < 0 || PyType_Ready(&QueueType) < 0)
         return NULL;
     PyObject *runs = PyImport_ImportModule("tollkeeper.engine.velocity.run");
     if (runs == NULL) return NULL;
@@ -1160,7 +1316,8 @@ PyMODINIT_FUNC PyInit__groups(void) {
     PyObject *module = PyModule_Create(&definition);
     if (lengthened == NULL || module == NULL
         || PyModule_AddObjectRef(module, "Clock", (PyObject *)&ClockType) < 0
-        || PyModule_AddObjectRef(module, "Groups", (PyObject *)&GroupsType) < 0) {
+        || PyModule_AddObjectRef(module, "Groups", (PyObject *)&GroupsType) < 0
+        || PyModule_AddObjectRef(module, "Queue", (PyObject *)&QueueType) < 0) {
         Py_XDECREF(module);
         return NULL;
     }

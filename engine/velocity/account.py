@@ -84,7 +84,7 @@ class AccountWindows:
         self._late = late
         self._memory = memory
         self._seen_times = seen_times
-        self._whole = SeriesSet({}, {}, memory.clock())
+        self._whole = SeriesSet({}, {}, memory.clock(), memory.queue())
         self._fillings: dict[int, SeriesFilling] = {}
         # How many records may be observed before the cap is checked again.
         self._records_until_check = 0
@@ -225,7 +225,9 @@ class AccountWindows:
                 seen_times = self._seen_times(self._number, plan.digest)
                 ages[plan.digest] = FirstSeenSeries(plan, seen_times, up_to)
         if windows or ages:
-            self._fillings[number] = SeriesFilling(SeriesSet(windows, ages, clock))
+            self._fillings[number] = SeriesFilling(
+                SeriesSet(windows, ages, clock, self._memory.queue())
+            )
         longest = max((series.over for series in windows.values()), default=0)
         return Fill(
             number=number,
@@ -239,12 +241,12 @@ class AccountWindows:
         """Count stored records in the series of a fill."""
         if not fill.series:
             return
-        _count_stored(self._filling(fill).series_set, records)
+        self._filling(fill).series_set.count_stored(records)
 
     def follow(self, records: Sequence[Record], up_to: int) -> None:
         """Count stored records up to a sequence number in the whole series."""
         self._whole.reach(up_to)
-        _count_stored(self._whole, records)
+        self._whole.count_stored(records)
         for filling in self._fillings.values():
             elements_changed = filling.series_set.elements_changed
             filling.deferred.extend(elements_changed(_change(up_to, each)) for each in records)
@@ -422,15 +424,6 @@ class AccountWindows:
         if filling is None:
             raise AbandonedError(fill.number)
         return filling
-
-
-def _count_stored(series_set: SeriesSet, records: Iterable[Record]) -> None:
-    for record in records:
-        series_set.arrive(record.arrived)
-        if record.before is None:
-            series_set.count(record.event, record.time, record.state)
-        else:
-            series_set.replace(record.event, record.time, record.before, record.state)
 
 
 def _change(sequence: int, record: Record) -> StateChange:

@@ -16,6 +16,7 @@ from tollkeeper.engine.velocity.contract import (
     BEFORE_ALL,
     Columns,
     Group,
+    Put,
     Window,
 )
 from tollkeeper.engine.velocity.run import Run
@@ -243,6 +244,20 @@ class Groups:
             return of_none
 
         return read
+
+
+class Queue:
+    """Elements on their way into groups of several series, which have them all after `flush`.
+
+    In C up to 64 wait, and the memory that their groups lie in is asked for together. Here none waits.
+    """
+
+    def put_into(self, groups: Groups) -> Put:
+        """The `Put` of groups, by way of this queue."""
+        return groups.put
+
+    def flush(self) -> None:
+        """Put all that wait."""
 
 
 def _elements(held: HeldGroup) -> list[tuple[int, Any]]:

@@ -9,7 +9,7 @@ from tollkeeper.engine.velocity import groups
 from tollkeeper.engine.velocity.aggregates import recounting
 from tollkeeper.engine.velocity.contract import SeriesPlan, Window
 from tollkeeper.engine.velocity.decay import DecayGroups
-from tollkeeper.engine.velocity.groups import Clock, Groups, Reader
+from tollkeeper.engine.velocity.groups import Clock, Groups, Queue, Reader
 from tollkeeper.engine.velocity.run import FEW
 from tollkeeper.grammar.types import Number
 
@@ -22,17 +22,18 @@ class Memory(NamedTuple):
 
     clock: Callable[[], Clock]
     groups: Callable[[Clock, int, bool, tuple[int, ...], int], Groups]
+    queue: Callable[[], Queue]
     few: int = FEW
 
 
-PLAIN = Memory(groups.Clock, groups.Groups)
+PLAIN = Memory(groups.Clock, groups.Groups, groups.Queue)
 
 try:
     from tollkeeper.engine.velocity import _groups
 except ImportError:
     FASTEST = PLAIN
 else:
-    FASTEST = Memory(_groups.Clock, _groups.Groups)
+    FASTEST = Memory(_groups.Clock, _groups.Groups, _groups.Queue)
 
 
 class Series:

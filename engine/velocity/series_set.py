@@ -13,12 +13,14 @@ from tollkeeper.engine.velocity.contract import (
     CountedSeries,
     Group,
     Put,
+    Record,
     SeriesPlan,
     State,
 )
+from tollkeeper.engine.velocity.decay import DecayGroups
 from tollkeeper.engine.velocity.elements import Element, add_record, elements_of, plan_counting
 from tollkeeper.engine.velocity.first_seen import FirstSeenSeries
-from tollkeeper.engine.velocity.groups import Clock
+from tollkeeper.engine.velocity.groups import Clock, Queue
 from tollkeeper.engine.velocity.series import Series
 
 
@@ -63,11 +65,15 @@ class SeriesRoute(NamedTuple):
 
 @dataclass
 class SeriesSet:
-    """Series by digest: for windows and for ages; `lost` are the digests given up over the cap."""
+    """Series by digest: for windows and for ages; `lost` are the digests given up over the cap.
+
+    Elements wait in `queue` within a method only.
+    """
 
     windows: dict[str, Series]
     ages: dict[str, FirstSeenSeries]
     clock: Clock
+    queue: Queue
     lost: set[str] = field(default_factory=set)
     # The routes of a change, by event type and whether only the decision has changed; made on demand.
     _routes: dict[tuple[str | None, bool], tuple[SeriesRoute, ...]] = field(default_factory=dict)
@@ -97,10 +103,17 @@ class SeriesSet:
         if self._sweeping:
             self._sweeping = [series for series in self._sweeping if series.groups.sweep()]
 
-    def count(self, event: str | None, time: int, state: State) -> None:
-        """Add a record's elements, of event time `time` (µs), to each series of its event type."""
-        for route in self._routes.get((event, False)) or self._find_routes(event, False):
-            add_record(route.counted.add, state, time, route.puts)
+    def count_stored(self, records: Iterable[Record]) -> None:
+        """Count the journal's records, in its order, in each series of their event types."""
+        try:
+            for record in records:
+                self.arrive(record.arrived)
+                if record.before is None:
+                    self._count(record.event, record.time, record.state)
+                else:
+                    self._replace(record.event, record.time, record.before, record.state)
+        finally:
+            self.queue.flush()
 
     def observe(
         self, sequence: int, event: str | None, time: int, state: State
@@ -121,6 +134,7 @@ class SeriesSet:
                 time,
                 route.live_puts,
             )
+        self.queue.flush()
         return groups
 
     def reads_decision(self, event: str | None) -> bool:
@@ -164,10 +178,12 @@ class SeriesSet:
         sequence, event = change.sequence, change.event
         self._advance_ages(sequence, event)
         if change.old is None and change.new is not None and sequence > self._up_to:
-            self.count(event, change.time, change.new)
+            self._count(event, change.time, change.new)
+            self.queue.flush()
             return
         for route in self._find_routes(event, change.decided):
-            _replace(route, change.time, change.old, change.new, sequence)
+            before, after = _elements_of_states(route, change.old, change.new)
+            _replace(route, change.time, before, after, sequence)
 
     def elements_changed(self, change: StateChange) -> ElementsChange:
         """The elements that a live change removes and adds, for `change_elements`."""
@@ -188,10 +204,17 @@ class SeriesSet:
                 if series is not None and change.sequence > series.up_to:
                     _replace_elements(series, change.time, removed, added)
 
-    def replace(self, event: str | None, time: int, old: State, new: State) -> None:
-        """Apply a stored update to each series of its event type."""
+    def _count(self, event: str | None, time: int, state: State) -> None:
+        for route in self._routes.get((event, False)) or self._find_routes(event, False):
+            add_record(route.counted.add, state, time, route.puts)
+
+    def _replace(self, event: str | None, time: int, old: State, new: State) -> None:
         for route in self._find_routes(event, False):
-            _replace(route, time, old, new, None)
+            before, after = _elements_of_states(route, old, new)
+            if before != after:
+                # What is to be removed may still wait.
+                self.queue.flush()
+                _replace(route, time, before, after, None)
 
     def reach(self, sequence: int) -> None:
         """Tell the series for ages that the next changes are of this sequence number."""
@@ -261,14 +284,19 @@ class SeriesSet:
         routes = []
         for counted, members in plan_counting(list(plans.values())):
             series = [tuple(by_digest[plan.digest]) for plan in members]
-            puts = [_join_puts([each.put for each in those]) for those in series]
+            puts = [_join_puts(list(map(self._put, those))) for those in series]
             live = [_join_puts(list(map(self._live_put, those))) for those in series]
             routes.append(SeriesRoute(counted, members, tuple(series), tuple(puts), tuple(live)))
         return routes
 
+    def _put(self, series: Series | FirstSeenSeries) -> Put:
+        if isinstance(series, FirstSeenSeries) or isinstance(series.groups, DecayGroups):
+            return series.put
+        return self.queue.put_into(series.groups)
+
     def _live_put(self, series: Series | FirstSeenSeries) -> Put:
         if isinstance(series, Series):
-            return series.put
+            return self._put(series)
         defer, put = self._deferred.append, series.put
         return lambda time, group, value: defer((put, time, group, value))
 
@@ -286,15 +314,16 @@ def _join_puts(puts: Sequence[Put]) -> Put:
 
 
 def _replace(
-    route: SeriesRoute, time: int, old: State | None, new: State | None, sequence: int | None
+    route: SeriesRoute,
+    time: int,
+    before: Mapping[int, Sequence[Element]],
+    after: Mapping[int, Sequence[Element]],
+    sequence: int | None,
 ) -> None:
-    """Remove the elements of a record's old state, and add those of its new one.
+    """Remove the elements of a record's old state, and add those of its new one, by series' index.
 
     A series that has the change at `sequence` from the journal already is left as it is.
     """
-    before, after = _elements_of_states(route, old, new)
-    if before == after:
-        return
     for index, those in enumerate(route.series):
         removed, added = before.get(index, ()), after.get(index, ())
         if removed == added:

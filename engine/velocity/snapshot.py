@@ -15,9 +15,8 @@ the account's blocks. So they are one object each when they are read, too, as th
 from __future__ import annotations
 
 import os
-from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -28,7 +27,7 @@ from msgspec import Struct
 
 from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity.contract import Columns, SeriesPart
-from tollkeeper.engine.velocity.texts import NO_PART, number_texts
+from tollkeeper.engine.velocity.texts import NO_PART, number_texts, texts_of
 
 FILE = "windows.snapshot"
 UNFINISHED = f"{FILE}.new"
@@ -219,11 +218,11 @@ def _packed(numbers: dict[str, int], added: list[str], values: list[Any]) -> Pac
     return columns
 
 
-def _unpacked(packed: Packed, texts: Sequence[str]) -> list[Any]:
+def _unpacked(packed: Packed, texts: list[str]) -> list[Any]:
     if isinstance(packed, dict):
         return [*zip(*(_unpacked(part, texts) for part in packed.values()), strict=True)]
     if isinstance(packed, bytes):
-        return list(map(texts.__getitem__, array("I", packed)))
+        return texts_of(packed, texts)
     return packed
 
 

@@ -12,6 +12,7 @@ NO_PART = -1
 
 try:
     from tollkeeper.engine.velocity._texts import number_texts as number_texts
+    from tollkeeper.engine.velocity._texts import texts_of as texts_of
 except ImportError:  # where C can't be built
 
     def number_texts(
@@ -28,3 +29,7 @@ except ImportError:  # where C can't be built
                 numbers[text] = len(numbers)
                 added.append(text)
         return array("I", map(numbers.__getitem__, texts)).tobytes()
+
+    def texts_of(packed: bytes, texts: list[str], /) -> list[str]:
+        """The texts of numbers that `number_texts` packed. Raises IndexError for one without a text."""
+        return list(map(texts.__getitem__, array("I", packed)))

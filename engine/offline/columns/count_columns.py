@@ -181,7 +181,7 @@ class _CountedSeries:
         over, clock = element.plan.over, FASTEST.clock()
         assert over is not None
         self._series = Series(element.plan, over, 0, plan.late, clock, FASTEST)
-        self._set = SeriesSet({element.plan.digest: self._series}, {}, clock)
+        self._set = SeriesSet({element.plan.digest: self._series}, {}, clock, FASTEST.queue())
         self._late, self._reach = plan.late, over + plan.late
         windows = enumerate(plan.reading.plan.windows)
         own = [(index, each) for index, each in windows if each.series == element.plan.digest]

@@ -212,3 +212,47 @@ def test_keys_that_one_multiplier_gives_one_hash_are_hardly_ever_compared(memory
         held.put(START, Chosen(number - (number >> 63 << 64)), True)
     assert held.keys == 1000
     assert Chosen.compared < 1000
+
+
+@pytest.mark.skipif(FASTEST is PLAIN, reason="the extension was not built here")
+@settings(max_examples=examples(40), deadline=None)
+@given(data=st.data())
+def test_what_waits_is_always_put_in_its_order(data: Any) -> None:
+    elements = st.tuples(
+        st.sampled_from(sorted(SERIES)),
+        st.sampled_from(GROUPS),
+        st.sampled_from([0, 1, MINUTE, HOUR]),
+        st.integers(0, 5),
+    )
+    queue, by_name = FASTEST.queue(), {}
+    for name, (functions, type_, _) in SERIES.items():
+        direct, queued = (made(FASTEST, type_, functions) for _ in range(2))
+        by_name[name] = direct, queued, queue.put_into(queued[1])
+    for name, group, offset, number in data.draw(st.lists(elements, max_size=300)):
+        some = SERIES[name][2]
+        (clock, direct), (other, _), put = by_name[name]
+        clock.newest = other.newest = max(clock.newest, START + offset)
+        direct.put(START + offset, group, some[number % len(some)])
+        put(START + offset, group, some[number % len(some)])
+    queue.flush()
+    for name, ((_, direct), (_, queued), _) in by_name.items():
+        assert (direct.keys, direct.entries) == (queued.keys, queued.entries)
+        for group in GROUPS:
+            found = [values(held, name, group, START + HOUR) for held in (direct, queued)]
+            assert same(*found), (name, group)
+
+
+@pytest.mark.skipif(FASTEST is PLAIN, reason="the extension was not built here")
+def test_what_can_not_be_put_is_refused_and_what_waited_is_not_lost() -> None:
+    queue = FASTEST.queue()
+    _, held = made(FASTEST, String(), ("count",))
+    put: Any = queue.put_into(held)
+    put(START, "a", "u")
+    for refused in ((START, ["a"], "u"), (2**70, "a", "u"), (START, "a"), ("now", "a", "u")):
+        with pytest.raises((TypeError, OverflowError)):
+            put(*refused)
+    queue.flush()
+    assert held.entries == 1
+    with pytest.raises(TypeError):
+        queue.put_into(made(PLAIN, None, ("count",))[1])
+    put(START, "b", "u")

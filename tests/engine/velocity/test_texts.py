@@ -27,11 +27,17 @@ def test_a_text_always_has_the_number_of_those_that_came_before_it(
     for column in columns:
         for part in (0, 1):
             packed = build.number_texts(numbers, known, column, part)
-            assert [known[number] for number in array("I", packed)] == [
-                value[part] for value in column
-            ]
+            assert build.texts_of(packed, known) == [value[part] for value in column]
     assert list(numbers.items()) == [(text, number) for number, text in enumerate(known)]
     assert set(known) == {text for column in columns for value in column for text in value}
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_a_number_without_a_text_is_an_error(build: Any) -> None:
+    packed = array("I", [*range(40), 2**32 - 1]).tobytes()
+    with pytest.raises(IndexError):
+        build.texts_of(packed, ["a"] * 40)
+    assert build.texts_of(b"", []) == []
 
 
 @given(before=st.lists(some, max_size=3), other=others, after=st.lists(some, max_size=3))

@@ -17,6 +17,13 @@ payments at once at each node, of both accounts in turn, as a load balancer woul
 decides in one process, on one core: that process's time per payment, over both accounts, says how
 many payments a second the node can decide if it has a core for itself, and the index and the
 database have others.
+
+Where both nodes, the database, the indexes and `wrk` share two cores, each takes longer for the same work
+than on a core of its own. So the parts of it are also measured one by one: an owner decides while its
+only follower is stopped (SIGSTOP); the follower then follows what was decided, alone; and both are
+measured with payments sent to the owner, and with payments sent to the follower, which forwards them:
+the difference is forwarding. Of two nodes with a shard each, and clients that send to any node, each
+decides half of the payments, follows the other half, and shares in forwarding half of all.
 """
 
 from __future__ import annotations
@@ -53,6 +60,8 @@ SHARED = ("shop", "store")
 """The accounts of two shards."""
 SHARED_TURNS = 3
 """How often in a round the one node and the two are measured."""
+PARTS_TURNS = 3
+"""How often in a round the parts of two nodes' work are measured."""
 SCOPES = ("payments",)
 AT_ONCE = 64
 TURN = 10
@@ -179,6 +188,62 @@ def shared_loads(server: str, folder: Path, seconds: float) -> list[tuple[Shared
         ]
 
 
+class Parts(NamedTuple):
+    """µs of the nodes' own processes per payment: to decide it, to follow it, and to forward it."""
+
+    decided: float
+    followed: float
+    forwarded: float
+
+    def of_two(self) -> float:
+        """The µs of each of two nodes per payment of both."""
+        return (self.decided + self.followed + self.forwarded / 2) / 2
+
+
+def parts_of_work(server: str, folder: Path, seconds: float) -> list[Parts]:
+    with own_database(server) as url, in_database(url), ExitStack() as stack:
+        key = new_key(folder / "0", *SCOPES)
+        nodes = [stack.enter_context(node) for node in joining(folder, key, 2)]
+        wait_for_whole(url, 2)
+        followers = [*nodes]
+        owner = owner_of(url, followers)
+        [follower] = followers
+        load(owner, 1, connections=AT_ONCE)
+        found = []
+        for _ in range(PARTS_TURNS):
+            decided, followed = decided_and_followed(owner, follower, url, seconds)
+            both = own_cpu(owner, nodes, url, seconds)
+            forwarded = own_cpu(follower, nodes, url, seconds) - both
+            found.append(Parts(decided, followed, forwarded))
+        return found
+
+
+def decided_and_followed(
+    owner: Server, follower: Server, url: str, seconds: float
+) -> tuple[float, float]:
+    """µs of the owner per payment while its follower is stopped, and then those of the follower."""
+    wait_for_whole(url, 2)
+    (before, _), (idle, _) = cpu_of(owner), cpu_of(follower)
+    follower.process.send_signal(signal.SIGSTOP)
+    try:
+        measured = load(owner, seconds, connections=AT_ONCE)
+        decided = cpu_of(owner)[0] - before
+    finally:
+        follower.process.send_signal(signal.SIGCONT)
+    wait_for_whole(url, 2)
+    followed = cpu_of(follower)[0] - idle
+    return 1e6 * decided / measured.requests, 1e6 * followed / measured.requests
+
+
+def own_cpu(at: Server, nodes: Sequence[Server], url: str, seconds: float) -> float:
+    """µs of all nodes' own processes per payment sent to one, until it is followed."""
+    wait_for_whole(url, len(nodes))
+    before = sum(cpu_of(node)[0] for node in nodes)
+    measured = load(at, seconds, connections=AT_ONCE)
+    wait_for_whole(url, len(nodes))
+    return 1e6 * (sum(cpu_of(node)[0] for node in nodes) - before) / measured.requests
+
+
 def until_shared(url: str, count: int) -> None:
     """Wait until each of so many shards has a node of its own, and every node could own every
     shard.
@@ -303,7 +368,8 @@ def size_and_payments(url: str) -> tuple[int, int]:
 
 class Round(NamedTuple):
     """ms of each payment and the results of 64 at once, by service; bytes in the database per
-    payment; seconds that nobody decided; and of each turn, the loads of one node and of two.
+    payment; seconds that nobody decided; and of each turn, the loads of one node and of two, and the
+    parts of two nodes' work.
     """
 
     waits: dict[str, list[float]]
@@ -311,6 +377,7 @@ class Round(NamedTuple):
     payment_bytes: float
     gaps: dict[signal.Signals, float]
     shared: list[tuple[SharedLoad, ...]]
+    parts: list[Parts]
 
 
 def measure(server: str, folder: Path, count: int, seconds: float, random: Random) -> Round:
@@ -335,7 +402,12 @@ def measure(server: str, folder: Path, count: int, seconds: float, random: Rando
             wait_for_whole(url, NODES - number)
             gaps[how] = longest_wait(nodes[0], owner, how, random)
     return Round(
-        waits, loads, size / payments, gaps, shared_loads(server, folder / "shared", seconds)
+        waits,
+        loads,
+        size / payments,
+        gaps,
+        shared_loads(server, folder / "shared", seconds),
+        parts_of_work(server, folder / "parts", seconds),
     )
 
 
@@ -361,6 +433,7 @@ def main() -> None:
     )
     show_gaps(rounds)
     show_shared(rounds)
+    show_parts(rounds)
 
 
 def show_waits(rounds: Sequence[Round]) -> None:
@@ -420,6 +493,17 @@ def show_shared(rounds: Sequence[Round]) -> None:
         "× by a core each",
     )
     show("Two accounts, a shard for each node", head, rows)
+
+
+def show_parts(rounds: Sequence[Round]) -> None:
+    turns = [turn for each in rounds for turn in each.parts]
+    decided, followed, forwarded = (
+        median(getattr(each, name) for each in turns) for name in Parts._fields
+    )
+    times = median(each.decided / each.of_two() for each in turns)
+    head = ("deciding", "following", "forwarding", "each of two nodes", "× by a core each")
+    row = (decided, followed, forwarded, median(each.of_two() for each in turns), f"{times:.2f}")
+    show("Two nodes by the parts of their work, µs a payment", head, [row])
 
 
 if __name__ == "__main__":

@@ -411,7 +411,7 @@ async def ages(most: int) -> None:
                 await store.write_filled(1, fill.series, 0)
                 took = (process_time() - begun) / len(stored)
                 await seal(made, fill)
-                store.go_live(1, fill.series, fill.up_to)
+                store.end_filling(1, fill.series, fill.up_to)
                 costs = []
                 for records_read in (new, *again):
                     costs.append(await timed(made, records_read, [(plan, read, by)]))

@@ -533,7 +533,7 @@ def people(server: Server, looking: Iterator[str]) -> Iterator[Feed]:
         with signed_in(server) as browser, browser.stream("GET", "/payments/live") as stream:
             connection = stream.extensions["network_stream"].get_extra_info("socket")
             are_in.wait()
-            with suppress(httpx.RemoteProtocolError):
+            with suppress(httpx.RemoteProtocolError, httpx.ReadError):
                 for line in stream.iter_lines():
                     feed.take(line)
 

@@ -44,6 +44,7 @@ from tollkeeper.api.console.pages import (
     waiting,
 )
 from tollkeeper.api.console.parts import errors_notice
+from tollkeeper.api.console.turns import Turns
 from tollkeeper.api.console.visit import (
     SIGN_IN,
     VISIT,
@@ -65,11 +66,11 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 def with_console(public: ASGIApp) -> ASGIApp:
     """Return the public interface together with the console, which calls it like any client."""
-    console = _console()
+    console, turns = _console(), Turns()
 
     def handle(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] == ScopeType.HTTP and is_console(scope["path"]):
-            scope["state"] = {"public": public}
+            scope["state"] = {"public": public, "turns": turns}
             # A name may contain any character, even a slash: only path parameters are decoded.
             scope["path"] = scope["raw_path"].decode("latin-1")
             is_kept = _KEPT in scope["headers"]

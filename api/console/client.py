@@ -12,6 +12,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from litestar.types import ASGIApp, Message, Scope
 
+from tollkeeper.api.console.turns import Turns
+
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
@@ -45,6 +47,7 @@ class PublicClient:
     app: ASGIApp
     key: str
     address: tuple[str, int] | None
+    turns: Turns
     calls: list[MadeCall] = field(default_factory=list)
 
     async def get(self, path: str, query: Query | None = None) -> Any:
@@ -53,7 +56,7 @@ class PublicClient:
 
     def quiet(self) -> PublicClient:
         """Return a client whose calls aren't shown, because they contain personal data."""
-        return PublicClient(self.app, self.key, self.address)
+        return PublicClient(self.app, self.key, self.address, self.turns)
 
     async def aside(self, path: str, query: Query) -> Any:
         """`get`, without recording the call."""
@@ -92,11 +95,10 @@ class PublicClient:
             elif message["type"] == "http.response.body":
                 chunks.append(message.get("body", b""))
 
-        # Payments have their turn between two calls, and before an answer is read: what needs no other
-        # process is answered at once.
-        await asyncio.sleep(0)
+        # What needs no other process is answered at once.
+        await self.turns.wait()
         await self.app(scope, _until_left(sent), keep)
-        await asyncio.sleep(0)
+        await self.turns.wait()
         answer = b"".join(chunks)
         found = _DECODER.decode(answer) if answer else None
         if status >= 400:

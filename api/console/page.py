@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
 
 from tollkeeper.api.console.assets import asset_address
 from tollkeeper.api.console.client import MadeCall
@@ -66,7 +67,7 @@ def page(visit: Visit, title: str, *content: str, scripts: Iterable[str] = ()) -
             element("p", words("frame.zone", zone=visit.zone.key)),
             class_="foot",
         ),
-        _keys(visit),
+        _keys(words, tuple(name for name, _, scope in NAVIGATION if _is_open(visit, name, scope))),
     )
     return document(words, title, body, ("console.js", "vendor/htmx.js", *scripts))
 
@@ -75,8 +76,12 @@ def first_page(visit: Visit) -> str:
     """Return the address of the first page that the person may open; `/console/score` is open to
     all.
     """
-    has = [each for each in NAVIGATION if visit.may(each[2]) and visit.sees(each[0])]
-    return has[0][1] if has else "/console/score"
+    has = [address for name, address, scope in NAVIGATION if _is_open(visit, name, scope)]
+    return has[0] if has else "/console/score"
+
+
+def _is_open(visit: Visit, name: str, scope: str) -> bool:
+    return visit.may(scope) and visit.sees(name)
 
 
 def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) -> Html:
@@ -118,7 +123,7 @@ def _header(visit: Visit) -> Html:
             data_go=GO_KEYS[name],
         )
         for name, address, scope in NAVIGATION
-        if visit.may(scope) and visit.sees(name)
+        if _is_open(visit, name, scope)
     ]
     return element(
         "header",
@@ -181,20 +186,17 @@ def _curl(call: MadeCall) -> str:
     return " ".join(parts)
 
 
-def _keys(visit: Visit) -> Html:
-    words = visit.words
-    pages = [
-        (("g", GO_KEYS[name]), words(f"frame.{name}"))
-        for name, _, scope in NAVIGATION
-        if visit.may(scope) and visit.sees(name)
-    ]
+# A third of what a page's frame takes, and the same for all who may see the same pages.
+@lru_cache(128)
+def _keys(words: Words, pages: tuple[str, ...]) -> Html:
+    to_pages = [(("g", GO_KEYS[name]), words(f"frame.{name}")) for name in pages]
     rows = [
         element(
             "div", element("dt", *(element("kbd", key) for key in keys)), element("dd", meaning)
         )
         for keys, meaning in (
             (("/",), words("keys.search")),
-            *pages,
+            *to_pages,
             (("j", "k"), words("keys.rows")),
             (("Enter",), words("keys.open")),
             (("f", "l", "u"), words("keys.verdict")),

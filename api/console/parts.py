@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from tollkeeper.api.console.client import JsonObject, segment
 from tollkeeper.api.console.visit import Visit, target
@@ -279,12 +278,12 @@ def payment_row(
     return element("tr", *shown, data_id=payment["id"], role="row", **attributes)
 
 
-async def after_others(make: Callable[_P, _Made], *given: _P.args, **named: _P.kwargs) -> _Made:
-    """Make a part of a page once the event loop's other work had its turn: no payment waits for a whole
-    page.
-    """
-    await asyncio.sleep(0)
-    return make(*given, **named)
+async def in_turn(
+    visit: Visit, make: Callable[Concatenate[Visit, _P], _Made], *given: _P.args, **named: _P.kwargs
+) -> _Made:
+    """Make a part of a page in its turn: no payment waits for a whole page."""
+    await visit.client.turns.wait()
+    return make(visit, *given, **named)
 
 
 async def payment_table(
@@ -297,7 +296,7 @@ async def payment_table(
     titles = ("time", "action", "why", "amount", "score", "card", "who", "status", "label")
     return _whole_table(
         [visit.words(f"payments.{title}") for title in titles],
-        [await after_others(payment_row, visit, payment, show_time) for payment in payments],
+        [await in_turn(visit, payment_row, payment, show_time) for payment in payments],
         visit.words("payments.caption"),
         numeric=(3, 4),
         class_="payments rows",

@@ -123,10 +123,9 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
 
 def public_client(request: Request[Any, Any, Any], key: str) -> PublicClient:
     """Return a client of the public interface with `key`."""
-    address = request.scope["client"]
-    return PublicClient(
-        request.scope["state"]["public"], key, None if address is None else (address[0], address[1])
-    )
+    state, address = request.scope["state"], request.scope["client"]
+    at = None if address is None else (address[0], address[1])
+    return PublicClient(state["public"], key, at, state["turns"])
 
 
 def choose_words(request: Request[Any, Any, Any]) -> Words:

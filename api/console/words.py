@@ -12,7 +12,7 @@ TEXTS = Path(__file__).with_name("texts")
 _USUAL = "en"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Words:
     """The texts of one language; call it with a text's name and the values to insert. Where a
     `count` is 1, a text may have another form, named with `_one`.

@@ -18,12 +18,12 @@ from tollkeeper.api.console.pages.lists import ENTRY_TITLES, entry_row
 from tollkeeper.api.console.pages.rules import difference
 from tollkeeper.api.console.parts import (
     Row,
-    after_others,
     card_table,
     choices,
     control_if_allowed,
     errors_notice,
     field,
+    in_turn,
     instant,
     legible,
     next_page,
@@ -91,7 +91,7 @@ async def _audit(here: Visit) -> Html:
         _narrow_form(here),
         card_table(
             [words(f"changes.{title}") for title in titles],
-            [await after_others(_row, here, each) for each in found["audit"]],
+            [await in_turn(here, _row, each) for each in found["audit"]],
             words("changes.audit"),
             class_="rows plain",
         )

@@ -21,13 +21,13 @@ from tollkeeper.api.console.page import CHART_SCRIPTS, first_page, page
 from tollkeeper.api.console.pages.alerts import alert_address, alert_title, mark_text
 from tollkeeper.api.console.pages.lists import Held, find_held, list_address
 from tollkeeper.api.console.parts import (
-    after_others,
     bar,
     card_table,
     chart,
     control_if_allowed,
     decimal,
     filter_member,
+    in_turn,
     instant,
     mask_alert_key,
     mask_entity,
@@ -87,21 +87,21 @@ async def now(request: Request[Any, Any, Any]) -> Response[str]:
         element("h1", words("now.title")),
         alone,
         await _banner(here, moving, firing["figures"]) if shows_movers else Html(""),
-        await after_others(_tiles, here, flow["figures"], [each["figures"] for each in passing]),
-        await after_others(_flow, here, flow["figures"], marks),
+        await in_turn(here, _tiles, flow["figures"], [each["figures"] for each in passing]),
+        await in_turn(here, _flow, flow["figures"], marks),
         element(
             "div",
             element(
                 "section",
                 element("h2", words("now.movers")),
-                await after_others(_movers, here, shown, behind),
+                await in_turn(here, _movers, shown, behind),
             )
             if shows_movers
             else Html(""),
             element(
                 "section",
                 element("h2", words("now.firing")),
-                await after_others(_firing, here, firing["figures"], usual["figures"]),
+                await in_turn(here, _firing, firing["figures"], usual["figures"]),
             ),
             class_="columns",
         ),

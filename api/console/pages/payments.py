@@ -23,11 +23,11 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import SHARED_FIELDS, SOURCE
 from tollkeeper.api.console.parts import (
     action_of,
-    after_others,
     control_if_allowed,
     errors_notice,
     field,
     filter_member,
+    in_turn,
     mask_entity,
     next_page,
     notice,
@@ -198,7 +198,7 @@ async def _rows(here: Visit, stream: AsyncIterator[bytes]) -> AsyncGenerator[str
         held += chunk
         *events, held = held.split(b"\n\n")
         # Sent together, as they came: to send each row by itself takes longer than to make it.
-        rows = [await after_others(_as_row, here, event.decode()) for event in events]
+        rows = [await in_turn(here, _as_row, event.decode()) for event in events]
         if rows:
             yield "".join(f"{row}\n\n" for row in rows)
 

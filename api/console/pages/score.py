@@ -16,13 +16,13 @@ from tollkeeper.api.console.answers import html
 from tollkeeper.api.console.client import JsonObject
 from tollkeeper.api.console.page import CHART_SCRIPTS, page
 from tollkeeper.api.console.parts import (
-    after_others,
     card_table,
     chart,
     column,
     control_if_allowed,
     decimal,
     field,
+    in_turn,
     localize,
     moneys,
     number,
@@ -59,18 +59,18 @@ async def score(request: Request[Any, Any, Any]) -> Response[str]:
         element("h1", words("frame.score")),
         _spans(here, since),
         element("p", words("score.note"), class_="hints"),
-        await after_others(_curve, here, buckets, since, chosen),
+        await in_turn(here, _curve, buckets, since, chosen),
         element("h2", words("score.weigh"), id="weigh"),
         _weigh_form(here, since, chosen),
         element(
             "div",
-            await after_others(_shares, here, buckets, chosen),
+            await in_turn(here, _shares, buckets, chosen),
             await _weighed(here, since),
             id="weighed",
             aria_live="polite",
         ),
         element("h2", words("score.thresholds")),
-        await after_others(_thresholds, here, buckets, since, in_force),
+        await in_turn(here, _thresholds, buckets, since, in_force),
         element("h2", words("score.holdout")),
         await _false_positives(here),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.api.console.client import PublicClient
+from tollkeeper.api.console.turns import Turns
 from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.limits import MOST_STREAMS
 from tollkeeper.engine.folder_key import NameUse, Spot
@@ -302,7 +303,9 @@ async def test_an_account_follows_so_many_streams_at_once_and_one_more_when_one_
 async def test_payments_that_came_together_are_streamed_in_one_piece(shop: Service) -> None:
     app = public_app(service_of(shop.engine, jobs=shop.jobs))
     key = shop.client.headers["authorization"].removeprefix("Bearer ")
-    stream = PublicClient(app, key, None).follow("/v1/decisions/stream", {}, place(shop, 0))
+    stream = PublicClient(app, key, None, Turns()).follow(
+        "/v1/decisions/stream", {}, place(shop, 0)
+    )
     async with aclosing(stream) as pieces:
         assert (await anext(pieces)).startswith(b"retry: ")
         assert (await anext(pieces)).count(b"event: payment") == 5

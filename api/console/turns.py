@@ -1,0 +1,56 @@
+"""Pages are made in parts, and no two parts of any page in one turn of the event loop.
+
+A payment waits for whatever the loop does before it. A page's questions are asked side by side, and many
+answers may be there at once: made one after the other, they would hold payments up like a whole page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from time import perf_counter
+
+IDLE_S = 0.000_05
+"""A turn of the event loop in which nothing else was done takes less."""
+LONGEST_WAIT_S = 0.003
+"""How long a part waits at most for such a turn: pages go on, however many payments come."""
+
+
+class Turns:
+    """Gives each part its turn, in the order in which they ask, once the event loop has nothing to do,
+    or after `patience_s`.
+    """
+
+    def __init__(self, patience_s: float = LONGEST_WAIT_S) -> None:
+        self._patience_s = patience_s
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._giving: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Wait for a turn of the event loop to make one part in."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        if self._giving is None:
+            self._giving = asyncio.create_task(self._give())
+        await turn
+
+    async def _give(self) -> None:
+        while self._waiting:
+            await _rest(self._patience_s)
+            turn = self._waiting.popleft()
+            # Whoever left meanwhile makes no part any more.
+            if not turn.done():
+                turn.set_result(None)
+                await asyncio.sleep(0)
+        self._giving = None
+
+
+async def _rest(patience_s: float) -> None:
+    """Wait until the event loop has made a turn without other work, at most for so long."""
+    begun = before = perf_counter()
+    while before - begun < patience_s:
+        await asyncio.sleep(0)
+        after = perf_counter()
+        if after - before < IDLE_S:
+            return
+        before = after

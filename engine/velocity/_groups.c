@@ -2,8 +2,9 @@
 
    Groups are in one array of entries, which an open-addressing hash table of indexes finds by key.
    A group of one element, as most are, has it in its entry (ONE); one of a few elements has a run
-   (RUN); one of more than `few` elements gets a long run when it is read (LONG). A long run whose
-   partial aggregates don't fit into 64 bits becomes a `LongRun` of run.py, in Python (ODD). */
+   (RUN); one of more than `few` elements gets a long run when it is read, or when an element changes
+   far from its end (LONG). A long run whose partial aggregates don't fit into 64 bits becomes a
+   `LongRun` of run.py, in Python (ODD). */
 
 #include "_runs.h"
 #include <structmember.h>
@@ -11,6 +12,7 @@
 #define SWEEP 8
 #define BUCKETS 128
 #define NONE 0x1fffffffu
+#define FAR_BACK 32768    /* an element further than this from the end is only changed in a long run */
 #define PUT_EXPIRES 4     /* the most expired elements that adding one removes from a long run */
 #define SWEEP_EXPIRES 500 /* the same when the group comes up for expiry */
 #define MOST NONE
@@ -410,6 +412,10 @@ static int lengthen(Groups *self, Entry *entry) {
     return 0;
 }
 
+static inline int is_far_back(Run *run, int64_t time) {
+    return run->length > FAR_BACK && time < run->times[run->length - FAR_BACK - 1];
+}
+
 /* Turns a long run into one in Python, whose integers are unbounded. */
 static int make_odd(Groups *self, Entry *entry) {
     LongRun *many = entry->held.many;
@@ -449,6 +455,7 @@ static int put_odd(Groups *self, PyObject *odd, int64_t time, PyObject *value) {
 }
 
 static int put_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) {
+    if (entry->kind == RUN && is_far_back(entry->held.run, time) && lengthen(self, entry) < 0) return -1;
     if (entry->kind == LONG) {
         if (put_long(self, entry->held.many, time, value) < 0) return -1;
         self->count++;
@@ -501,6 +508,7 @@ static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value)
 /* Removes one element, if there is such a one. */
 static int take_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) {
     int removed = 0;
+    if (entry->kind == RUN && is_far_back(entry->held.run, time) && lengthen(self, entry) < 0) return -1;
     if (entry->kind == LONG) {
         removed = take_long(self, entry->held.many, time, value);
     } else if (entry->kind == RUN) {

@@ -161,8 +161,13 @@ class Groups:
         if self._preparing is None:
             self._preparing = iter(list(self._groups.values()))
         for held in self._preparing:
-            if self.lengths and isinstance(held, Run) and len(held.times) > self._few:
+            if not self.lengths or not isinstance(held, Run):
+                continue
+            if len(held.times) > self._few:
                 held.lengthen(self.lengths)
+                return False
+            if held.long is not None and held.long.distinct is None:
+                held.long.index(self.lengths)
                 return False
         self._preparing = None
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from tollkeeper.engine.velocity import run
 from tollkeeper.engine.velocity.aggregates import recounting
 from tollkeeper.engine.velocity.groups import Groups
 from tollkeeper.engine.velocity.series import FASTEST, PLAIN, Memory
@@ -20,6 +22,7 @@ from tollkeeper.tests.examples import examples
 REACH = 3 * HOUR
 LONGEST = HOUR
 FEW = 6
+LARGE = 40_000
 
 SERIES: dict[str, tuple[tuple[str, ...], Type | None, list[Any]]] = {
     "payments": (("count",), None, [True]),
@@ -170,6 +173,79 @@ def test_a_busy_group_gives_what_a_recount_gives(name: str, memory: str) -> None
             ]
             found = values(held, name, "busy", at)
             assert all(map(same, found, expected)), (number, found, expected)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("name", SERIES)
+def test_a_large_group_that_was_never_read_counts_late_elements(name: str, memory: str) -> None:
+    functions, type_, some = SERIES[name]
+    chance = Random(11)
+    clock, held = made(MEMORIES[memory], type_, functions)
+    clock.newest = START + LARGE
+    kept = [(START + number, some[number % len(some)]) for number in range(LARGE)]
+    for time, value in kept:
+        held.put(time, "busy", value)
+    for _ in range(50):
+        time, value = kept.pop(chance.randrange(100))
+        held.take(time, "busy", value)
+        time, value = START + chance.randrange(100), chance.choice(some)
+        held.put(time, "busy", value)
+        kept.append((time, value))
+    assert held.entries == LARGE
+    for at in (START + 50, START + LARGE):
+        inside = [v for t, v in sorted(kept, key=itemgetter(0)) if at - 1 < t <= at]
+        all_of_them = [v for t, v in sorted(kept, key=itemgetter(0)) if t <= at]
+        expected = [
+            recounting(function, type_)(inside if over == 1 else all_of_them)
+            for function in functions
+            for over in (1, MINUTE, LONGEST)
+        ]
+        assert all(map(same, values(held, name, "busy", at), expected))
+
+
+@pytest.mark.parametrize("change", ["put", "take"])
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("valued", [False, True])
+def test_a_late_change_of_a_large_group_that_was_never_read_moves_few_elements(
+    valued: bool, memory: str, change: str
+) -> None:
+    """Once there was one, what comes after it copies no whole group either."""
+    clock = MEMORIES[memory].clock()
+    clock.newest = START + LARGE
+    held = MEMORIES[memory].groups(clock, REACH, valued, (), run.FEW)
+    for number in range(LARGE):
+        held.put(START + number, "busy", True)
+    getattr(held, change)(START, "busy", True)
+    peaks = []
+    tracemalloc.start()
+    try:
+        for number in range(LARGE):
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            held.put(START + LARGE + number, "busy", True)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    assert max(peaks) < LARGE
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_prepared_group_is_indexed_also_where_elements_came_late(memory: str) -> None:
+    """The first read would index it, and all payments would wait for that."""
+    clock, held = made(MEMORIES[memory], String(), ("distinct",))
+    clock.newest = START + LARGE
+    for number in (*range(LARGE), 0):
+        held.put(START + number, "busy", f"card-{number}")
+    while not held.prepare():
+        pass
+    recount = recounting("distinct", String())
+    read = held.reader(window("cards", "distinct", HOUR), "distinct", HOUR, recount, -1)
+    tracemalloc.start()
+    try:
+        assert read("busy", START + LARGE) == LARGE
+        assert tracemalloc.get_traced_memory()[1] < LARGE
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("memory", MEMORIES)

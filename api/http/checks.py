@@ -137,11 +137,13 @@ class WindowView(Struct, frozen=True):
 
 class ProofsView(Struct, frozen=True):
     """The proofs about the rule, preceded by its differences from the active version of the same
-    name; `complete` is false if time ran out before all of them.
+    name; `complete` is false if time ran out before all of them, and `untried` are the `must` lines
+    that were not tried then.
     """
 
     proofs: list[ProofView]
     complete: bool
+    untried: tuple[str, ...]
 
 
 class CheckAnswer(Struct, frozen=True):
@@ -292,7 +294,7 @@ async def _prove(request: Request, content: bytes, names: StoredNames, name: str
         found = await run_while_connected(request, proving)
     except JobExceededError as error:
         raise invalid_at("prove", "out_of_range", f"proving it: {error}") from None
-    return ProofsView([proof_view(each) for each in found.proofs], found.complete)
+    return ProofsView([proof_view(each) for each in found.proofs], found.complete, found.untried)
 
 
 @operation(

@@ -23,8 +23,10 @@ from tollkeeper.api.http.queries import read_version_number
 from tollkeeper.api.http.request import Request
 from tollkeeper.api.http.tags import RULES
 from tollkeeper.engine.instants import show_instant
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.offline.backtest.report import Report
 from tollkeeper.engine.programs.event_versions import applies_from
+from tollkeeper.engine.publish.activate import place_diagnostics
 from tollkeeper.engine.publish.proposals import (
     Approve,
     PublishAlone,
@@ -168,7 +170,9 @@ class AloneBody(Struct, frozen=True, forbid_unknown_fields=True):
 class ProposalView(Struct, frozen=True):
     """What is proposed: `kind`, `name` and `version` of a file, with the active version as `base`;
     or `settings`; or `entries` of the list `name`. `open` says whether it can still be decided;
-    `alone` means that it took effect before anybody approved it, and still needs approval.
+    `alone` means that it took effect before anybody approved it, and still needs approval. Of a
+    version, `warnings` say which `must` lines were not tried in time, and `untested` that its author
+    skipped its tests.
     """
 
     number: int
@@ -184,6 +188,8 @@ class ProposalView(Struct, frozen=True):
     entries: WaitingEntries | None
     note: str
     backtest: BacktestFigures | None
+    untested: bool
+    warnings: tuple[Violation, ...]
     by: str
     at: InstantText
     state: ProposalState
@@ -266,10 +272,11 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
 )
 async def propose(request: Request) -> ProposalAnswer:
     sent = (await read_json(request, SentProposalBody)).proposal
-    change = await _change(request, sent)
+    warnings = () if sent.publish is None else await _try_version(request, sent.publish)
+    change = _change(request, sent)
     figures = None if sent.backtest is None else _figures(request, sent.backtest, change)
     number = await make_proposal(
-        request.engine, request.key.account, request.key.id, change, sent.note, figures
+        request.engine, request.key.account, request.key.id, change, sent.note, figures, warnings
     )
     return _answer(request, number)
 
@@ -369,7 +376,16 @@ async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> 
     return accepted_response(_answer(request, proposal.number, filling), filling, HTTPStatus.OK)
 
 
-async def _change(request: Request, sent: SentProposal) -> Proposable:
+async def _try_version(request: Request, wanted: ProposedVersion) -> tuple[Violation, ...]:
+    """Return what the version is warned of, unless it is untested. Raises `Problem`, `NotFound`."""
+    version = find_version(request.account, KIND_OF[wanted.kind], wanted.name, wanted.version)
+    if wanted.untested:
+        return ()
+    found = await require_passing(request, wanted.name, version.text.encode())
+    return tuple(place_diagnostics(wanted.name, version.text, found))
+
+
+def _change(request: Request, sent: SentProposal) -> Proposable:
     """Return the proposed change, checked as if it were made. Raises `Problem`, `Refused`."""
     proposed = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
     if sum(each is not None for each in proposed) != 1:
@@ -380,8 +396,6 @@ async def _change(request: Request, sent: SentProposal) -> Proposable:
         wanted = sent.publish
         kind = KIND_OF[wanted.kind]
         version = find_version(account, kind, wanted.name, wanted.version)
-        if not wanted.untested:
-            await require_passing(request, wanted.name, version.text.encode())
         terms = read_terms(request, wanted.untested, wanted.until, sent.note)
         planned = read_plan(wanted.breaking, wanted.applies_from)
         from_ = applies_from(account, version, planned, request.engine.clock())
@@ -454,6 +468,8 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
         entries=_entries(request, change) if isinstance(change, EntriesWanted) else None,
         note=proposal.note,
         backtest=proposal.backtest,
+        untested=isinstance(change, Activated) and change.untested,
+        warnings=proposal.warnings,
         by=proposal.by,
         at=show_instant(proposal.at),
         state=proposal.state,

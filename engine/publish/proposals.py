@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Addition, Removal
 from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.make_change import change_account, make_change
@@ -42,6 +43,7 @@ async def make_proposal(
     change: Proposable,
     note: str,
     backtest: BacktestFigures | None = None,
+    warnings: tuple[Violation, ...] = (),
 ) -> int:
     """The proposal's number. Raises `Invalid`, `Conflict`."""
     async with engine.changing:
@@ -50,7 +52,7 @@ async def make_proposal(
             make_wanted(state, change, engine.active[account].contents[change.list])
             own = tuple(structs.replace(entry, by=by) for entry in change.entries)
             change = structs.replace(change, entries=own)
-        proposed = proposals.propose(state, change, note, backtest, engine.clock())
+        proposed = proposals.propose(state, change, note, backtest, warnings, engine.clock())
         await make_change(engine, account, by, proposed)
         return proposed.number
 
@@ -61,6 +63,7 @@ class Propose(AccountVerb, frozen=True):
 
     change: Proposable
     note: str
+    warnings: tuple[Violation, ...] = ()
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
         account = self.number(engine)
@@ -72,7 +75,8 @@ class Propose(AccountVerb, frozen=True):
             _check_contract(state, change, engine.clock())
         elif isinstance(self.change, Deactivated):
             deactivate(state, self.change.kind, self.change.name)
-        return Effect(count=await make_proposal(engine, account, author, self.change, self.note))
+        of = self.change, self.note, None, self.warnings
+        return Effect(count=await make_proposal(engine, account, author, *of))
 
 
 class Approve(AccountVerb, frozen=True):

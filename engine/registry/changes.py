@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tollkeeper.engine.decision import Action
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Entry, ListEntry
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry.roles import Role
@@ -293,13 +294,16 @@ class BacktestFigures(Struct, frozen=True):
 
 
 class Proposed(Struct, frozen=True, tag="proposed"):
-    """A change that waits for approval; `base` identifies what it would replace."""
+    """A change that waits for approval; `base` identifies what it would replace, and `warnings` say
+    what was not tried of its version.
+    """
 
     number: int
     change: Proposable
     base: str
     note: str
     backtest: BacktestFigures | None = None
+    warnings: tuple[Violation, ...] = ()
 
 
 class ProposalRefused(Struct, frozen=True, tag="proposal_refused"):

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import structs
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.journal.entries import Addition, ListEntry, Removal
 from tollkeeper.engine.lists.contents import Contents, held_entry
 from tollkeeper.engine.registry.accounts import check_live
@@ -38,14 +39,20 @@ MAX_PROPOSALS: Final = 100
 
 
 def propose(
-    account: Account, change: Proposable, note: str, backtest: BacktestFigures | None, now: int
+    account: Account,
+    change: Proposable,
+    note: str,
+    backtest: BacktestFigures | None,
+    warnings: tuple[Violation, ...],
+    now: int,
 ) -> Proposed:
     """Raises `Invalid` for an empty note, `Conflict` when too many proposals wait."""
     check_live(account)
     _check_reason("note", note)
     if sum(is_waiting(each, now) for each in account.proposals.values()) >= MAX_PROPOSALS:
         raise Conflict("proposal", f"{MAX_PROPOSALS} proposals wait already: decide some of them")
-    return Proposed(len(account.proposals) + 1, change, base_of(account, change), note, backtest)
+    number, base = len(account.proposals) + 1, base_of(account, change)
+    return Proposed(number, change, base, note, backtest, warnings)
 
 
 def base_of(account: Account, change: Proposable) -> str:

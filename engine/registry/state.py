@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import structs
 
 from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.intake.violations import Violation
 from tollkeeper.engine.lists.spec import Spec
 from tollkeeper.engine.registry import changes as c
 from tollkeeper.engine.registry.persistent_map import PersistentMap
@@ -146,6 +147,7 @@ class Proposal:
     base: str
     note: str
     backtest: c.BacktestFigures | None
+    warnings: tuple[Violation, ...]
     by: str
     at: int
     state: ProposalState = "waiting"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -32,6 +33,7 @@ from tollkeeper.api.console.parts import (
     row,
     separated,
     table,
+    with_code,
 )
 from tollkeeper.api.console.visit import Visit, target, visit
 from tollkeeper.api.html import Html, element, join_html
@@ -234,11 +236,20 @@ async def _proposal(here: Visit, proposal: JsonObject) -> Html:
             *(element("div", element("dt", name), element("dd", said)) for name, said in facts),
             class_="facts",
         ),
+        *_untried(here, proposal),
         await _meaning(here, proposal),
         _backtest(here, proposal),
         _decision(here, proposal, alone=alone),
         class_="entity",
     )
+
+
+def _untried(here: Visit, proposal: JsonObject) -> Iterator[Html]:
+    """Say what nobody has tried of the version."""
+    if proposal["untested"]:
+        yield notice("warning", with_code(here.words("changes.untested")))
+    for each in proposal["warnings"]:
+        yield notice("warning", with_code(each["message"]))
 
 
 def _what(here: Visit, proposal: JsonObject) -> Html:

@@ -50,6 +50,12 @@ def _findings(here: Visit, found: JsonObject) -> Html:
         element("li", *_told(here, each), class_=_CLASSES.get(each["answer"], ""))
         for each in found["proofs"]
     ]
+    items += [
+        element(
+            "li", f"{_MARKS['not proved']} ", words("proofs.untried", of=each), class_="warning"
+        )
+        for each in found["untried"]
+    ]
     rest = Html("") if found["complete"] else element("p", words("proofs.late"), class_="hints")
     return join_html(
         element("h2", words("proofs.title")), element("ul", *items, class_="diagnostics"), rest

@@ -18,6 +18,7 @@ from tollkeeper.api.terminal.options import (
 from tollkeeper.api.terminal.output import progress_bar, refuse_all, say, warn_all
 
 if TYPE_CHECKING:
+    from tollkeeper.engine.intake.violations import Violation
     from tollkeeper.engine.journal.source import JournalSource
     from tollkeeper.engine.registry.state import Account
 
@@ -56,15 +57,19 @@ def activate(
     terms = Terms(untested=untested, until=until, reason=reason)
 
     if not untested:
-        require_passing_version(read_account(data, account), kind, name, version)
+        warn_all(require_passing_version(read_account(data, account), kind, name, version))
     with progress_bar("filling windows") as progress:
         done = perform(data, Activate(account, kind, name, version, terms), progress)
     warn_all(done.warnings)
     say(f"{name} version {version} is active")
 
 
-def require_passing_version(of: Account, kind: Any, name: str, number: int) -> None:
-    """Exit with 1 and the failing tests, if the version was not active before and fails any."""
+def require_passing_version(
+    of: Account, kind: Any, name: str, number: int
+) -> tuple[Violation, ...]:
+    """Return what the version is warned of; exit with 1 and the failing tests, if it was not active
+    before and fails any.
+    """
     from tollkeeper.engine.offline.testing.files import read_library, stored_library
     from tollkeeper.engine.offline.testing.publishable import try_text
     from tollkeeper.engine.publish.activate import place_diagnostics
@@ -73,10 +78,10 @@ def require_passing_version(of: Account, kind: Any, name: str, number: int) -> N
     with refusals():
         version = find_version(of, kind, name, number)
     if was_active(of, version):
-        return
+        return ()
     library = read_library(stored_library(of))
     found = try_text(version.text.encode(), library, of.settings.thresholds)
     errors = [each for each in found if each.severity == "error"]
     if errors:
         refuse_all(place_diagnostics(name, version.text, errors))
-    warn_all(place_diagnostics(name, version.text, found))
+    return tuple(place_diagnostics(name, version.text, found))

@@ -18,10 +18,23 @@ from tollkeeper.api.terminal.options import (
     kind_option,
     until_option,
 )
-from tollkeeper.api.terminal.output import plural, progress_bar, refuse, say, show_rows
+from tollkeeper.api.terminal.output import (
+    plural,
+    progress_bar,
+    refuse,
+    say,
+    show_rows,
+    warn_all,
+)
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
+
+
+_TITLES = (
+    *("number", "state", "subject", "version", "by", "at", "note", "decided_by", "reason"),
+    "warnings",
+)
 
 
 @click.group(panel="What decides")
@@ -50,11 +63,11 @@ def list_proposals(account: str, as_json_: bool, data: JournalSource) -> None:
             each.note,
             each.decided_by or "",
             each.reason,
+            "; ".join(warning.message for warning in each.warnings),
         )
         for each in found
     ]
-    titles = ("number", "state", "subject", "version", "by", "at", "note", "decided_by", "reason")
-    show_rows(titles, rows, as_json_)
+    show_rows(_TITLES, rows, as_json_)
 
 
 @proposals.command("make")
@@ -80,10 +93,11 @@ def propose(
     from tollkeeper.engine.registry.versions import Terms, activate
 
     found = read_account(data, account)
-    require_passing_version(found, kind, name, version)
+    warnings = require_passing_version(found, kind, name, version)
     with refusals():
         change = activate(found, kind, name, version, Terms(until=until, reason=note))
-    number = perform(data, Propose(account, change, note)).count
+    warn_all(warnings)
+    number = perform(data, Propose(account, change, note, warnings)).count
     say(f"proposal {number}: {name} version {version} waits for another person")
 
 

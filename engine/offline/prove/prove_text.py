@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tollkeeper.engine.offline.prove.proofs import Proof, compare_rules, prove_rule
 from tollkeeper.engine.offline.prove.worker import open_worker
+from tollkeeper.engine.programs.compile.shown import one_line
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.registry.changes import Thresholds
@@ -23,10 +24,13 @@ PROOFS_S = 30.0
 
 
 class ProofsOfText(NamedTuple):
-    """`complete` says whether all questions were answered."""
+    """`complete` says whether all questions were answered; `untried` are the `must` lines that were
+    not asked about, by title or text.
+    """
 
     proofs: tuple[Proof, ...]
     complete: bool
+    untried: tuple[str, ...] = ()
 
 
 def prove_text(
@@ -40,7 +44,8 @@ def prove_text(
     """Prove a rule, preceded by its differences from the encoded `active` rule. Empty for a text
     with errors, and for other kinds of file.
     """
-    rule = read_file(content, known_names(stored)).program
+    reading = read_file(content, known_names(stored))
+    rule = reading.program
     if not isinstance(rule, Rule):
         return ProofsOfText((), True)
     former = None if active is None else decode_program(active)
@@ -49,7 +54,13 @@ def prove_text(
         if isinstance(former, Rule):
             compared = compare_rules(worker, rule.name, former, rule, thresholds=thresholds)
         proved = prove_rule(worker, rule.name, rule, thresholds)
-        return _until_late(chain(compared, proved), seconds)
+        found = _until_late(chain(compared, proved), seconds)
+    tried = sum(each.claim == "must" for each in found.proofs)
+    untried = (
+        each.title or one_line(reading.text[each.span.start : each.span.end])
+        for each in rule.promises[tried:]
+    )
+    return found._replace(untried=tuple(untried))
 
 
 def compare_with_former(former: Rule, rule: Rule, thresholds: Thresholds) -> ProofsOfText:

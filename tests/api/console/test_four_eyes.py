@@ -10,6 +10,7 @@ import pytest
 
 from tollkeeper.tests.api.console.conftest import Shop
 from tollkeeper.tests.api.console.test_users import come_in
+from tollkeeper.tests.api.http.late_proofs import PROMISED, leave_no_time_for_proofs
 
 pytestmark = pytest.mark.anyio
 
@@ -105,6 +106,23 @@ async def test_who_approves_an_entry_of_a_table_sees_its_columns(own_shop: Shop)
     assert proposed.status_code == 201, proposed.text
     page = (await own_shop.browser.get("/console/changes")).text
     assert "<code>u-1</code> most 100000" in page
+
+
+async def test_who_approves_sees_what_was_not_tried_of_a_version(
+    own_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await need_two(own_shop)
+    leave_no_time_for_proofs(monkeypatch)
+    client = own_shop.service.client
+    assert (await client.post("/v1/rules/gate/versions", content=PROMISED)).status_code == 201
+    for skips in (False, True):
+        publish = {"name": "gate", "version": 2, "untested": skips}
+        sent = {"proposal": {"note": "a", "publish": publish}}
+        assert (await client.post("/v1/proposals", json=sent)).status_code == 201
+    page = (await own_shop.browser.get("/console/changes")).text
+    skipped, tried = page.split('<article class="entity">')[1:]
+    assert "1 <code>must</code> line was not tried in 0 seconds: line 3" in tried
+    assert "tests and <code>must</code> lines were skipped" in skipped
 
 
 async def test_what_was_published_alone_is_said_on_the_first_page(own_shop: Shop) -> None:

@@ -17,6 +17,7 @@ from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.proposals import Propose
 from tollkeeper.engine.registry.changes import Activated
 from tollkeeper.engine.registry.errors import Invalid
+from tollkeeper.tests.api.http.late_proofs import PROMISED, leave_no_time_for_proofs
 from tollkeeper.tests.api.http.service import NOW, Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +92,23 @@ async def test_what_one_person_proposes_another_puts_into_force(team: Team) -> N
     assert activated["detail"]["proposal"] == 1
     assert (asked["action"], asked["by"]) == ("proposed", "eva")
     assert asked["detail"]["note"] == "guessing also by night"
+
+
+async def test_who_approves_reads_what_was_not_tried_of_a_version(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_no_time_for_proofs(monkeypatch)
+    stored = await team.ana.post("/v1/rules/gate/versions", content=PROMISED)
+    wanted = {"name": "gate", "version": stored.json()["rule"]["version"]}
+    proposed = await team.propose(publish=wanted)
+    assert proposed.status_code == 201, proposed.text
+    skipped = await team.propose(publish={**wanted, "untested": True})
+    assert skipped.status_code == 201, skipped.text
+    newest, first = (await team.rui.get("/v1/proposals")).json()["proposals"]
+    (told,) = first["warnings"]
+    assert (told["field"], told["type"]) == ("gate.rule:3:3", "untried-must")
+    assert told["message"].startswith("1 `must` line was not tried")
+    assert (first["untested"], newest["untested"], newest["warnings"]) == (False, True, [])
 
 
 async def test_nobody_approves_alone_by_a_link_that_they_made_for_another(team: Team) -> None:

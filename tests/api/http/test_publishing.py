@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import httpx
 import pytest
 
-from tollkeeper.api.http import files
-from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.offline.testing import publishable
-from tollkeeper.engine.offline.testing.files import read_library, stored_library
 from tollkeeper.engine.publish import activate
-from tollkeeper.engine.registry.state import Account
-from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.tests.api.http.late_proofs import PROMISED, leave_no_time_for_proofs
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
 pytestmark = pytest.mark.anyio
@@ -111,10 +106,6 @@ async def test_lists_without_entries_and_missing_rates_are_told(service: Service
     assert again.json()["rule"]["warnings"] == []
 
 
-PROMISED = """rule gate
-  condition small when amount < 100.00 then deny
-  must "small payments are never denied" when amount < 5.00 never deny
-"""
 KEPT = PROMISED.replace(
     "  condition small", "  condition tiny when amount < 5.00 then allow\n  condition small"
 )
@@ -134,16 +125,8 @@ async def test_a_text_that_breaks_what_must_hold_is_refused_with_its_payment(
 async def test_what_must_hold_and_was_not_tried_in_time_is_named_and_stands_in_nobodys_way(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishable, "PROMISES_S", 0.0)
     monkeypatch.setattr(publishable, "_NAMED", 2)
-
-    async def try_here(_jobs: Jobs, account: Account, content: bytes) -> list[Diagnostic]:
-        library = read_library(stored_library(account))
-        return await asyncio.to_thread(
-            publishable.try_text, content, library, account.settings.thresholds
-        )
-
-    monkeypatch.setattr(files, "try_beside", try_here)
+    leave_no_time_for_proofs(monkeypatch)
     text = PROMISED + 2 * "  must when amount < 5.00 never deny\n"
     stored = await store(service, text, publish=True)
     assert stored.status_code == 201

@@ -686,6 +686,17 @@ def test_the_editor_underlines_what_is_wrong_and_lets_the_keyboard_out(desk: Des
     assert not page.evaluate("document.activeElement.classList.contains('editor-host')")
 
 
+@pytest.mark.parametrize("scripted", [True, False], ids=["with scripts", "without"])
+def test_enter_in_a_field_beside_the_editor_publishes_the_text(desk: Desk, scripted: bool) -> None:
+    wait_until_followed(desk.client)
+    with desk.own_page("/console/rules/gate/edit", java_script_enabled=scripted) as page:
+        page.fill("input[name=reason]", "quiet again")
+        page.press("input[name=reason]", "Enter")
+        page.wait_for_url("**/console/rules/gate?published=*")
+    (last,) = desk.client.get("/audit", params={"action": "activated", "limit": 1}).json()["audit"]
+    assert last["detail"]["reason"] == "quiet again"
+
+
 def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk) -> None:
     wait_until_followed(desk.client)
     page = desk.page("/console/score", viewport=WIDE)

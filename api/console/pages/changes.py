@@ -337,13 +337,14 @@ def _decision(here: Visit, proposal: JsonObject, *, alone: bool) -> Html:
     words = here.words
     is_own, may_publish = proposal["by"] == here.owner, here.may("rules:publish")
     controls = []
-    if may_publish and not is_own:
-        controls.append(element("button", words("changes.approve"), name="act", value="approve"))
+    # First the button that Enter presses after the reason, which is one for refusing.
     if may_publish or (is_own and not alone):
         said = "take_back" if is_own and not alone else "refuse"
         controls.append(
             element("button", words(f"changes.{said}"), name="act", value="refuse", class_="quiet")
         )
+    if may_publish and not is_own:
+        controls.append(element("button", words("changes.approve"), name="act", value="approve"))
     if not controls:
         return Html("")
     action = f"{CHANGES}/{proposal['number']}"

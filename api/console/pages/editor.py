@@ -177,6 +177,14 @@ async def _editor(
             hx_trigger="load, input changed delay:400ms",
             hx_target="#findings",
         ),
+        # Enter in a field presses the form's first button.
+        element(
+            "div",
+            *(terms_fields(here) if here.may(publishing_scope(here)) else ()),
+            control_if_allowed(here, publishing_scope(here), _publish_button(here)),
+            element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
+            class_="line",
+        ),
         element(
             "div",
             element(
@@ -195,13 +203,6 @@ async def _editor(
             control_if_allowed(here, "rules:write", _backtest_button(here)),
             prove_button(here),
             class_="actions",
-        ),
-        element(
-            "div",
-            *(terms_fields(here) if here.may(publishing_scope(here)) else ()),
-            control_if_allowed(here, publishing_scope(here), _publish_button(here)),
-            element("button", words("editor.draft"), name="act", value="draft", class_="quiet"),
-            class_="line",
         ),
         element("p", words("editor.leave"), class_="hints"),
         method="post",

@@ -51,6 +51,20 @@ async def test_a_text_is_proposed_in_the_editor_and_approved_by_another(own_shop
         assert "Proposals approved: 1, refused: 0, published alone: 0." in report
 
 
+async def test_enter_after_the_reason_refuses_a_proposal_and_never_approves_it(
+    own_shop: Shop,
+) -> None:
+    await need_two(own_shop)
+    publish = {"name": "gate", "kind": "rule"}
+    sent = {"proposal": {"note": "a", "unpublish": publish}}
+    assert (await own_shop.service.client.post("/v1/proposals", json=sent)).status_code == 201
+    async with come_in(own_shop, "rui", "lead") as rui:
+        page = (await rui.get("/console/changes")).text
+    (form,) = re.findall(r'<form[^>]*action="/console/changes/1".*?</form>', page, re.DOTALL)
+    # What Enter in a field presses is the form's first button.
+    assert re.findall(r'<button name="act" value="(\w+)"', form) == ["refuse", "approve"]
+
+
 async def test_a_proposal_without_a_reason_keeps_the_text(own_shop: Shop) -> None:
     await need_two(own_shop)
     text = (await text_of(own_shop)).replace("100.00", "90.00")

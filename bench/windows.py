@@ -407,7 +407,7 @@ async def ages(most: int) -> None:
                 begun = process_time()
                 for start in range(0, len(stored), 20_000):
                     await made.fill(fill, stored[start : start + 20_000])
-                    await store.write_filled(1, fill.series)
+                    await store.spool_filled(1, fill.series)
                 await store.write_filled(1, fill.series, 0)
                 took = (process_time() - begun) / len(stored)
                 await seal(made, fill)

@@ -134,7 +134,7 @@ async def _count_records(engine: Engine, part: FillPart, progress: Progress) -> 
         while batch := list(islice(records, STEP)):
             await engine.windows.fill(filling, batch)
             await asyncio.sleep(0)
-        await engine.seen_times.write_filled(filling.account, filling.series)
+        await engine.seen_times.spool_filled(filling.account, filling.series)
         start = stretch.after if start is None else start
         progress((stretch.sequence - start) / (filling.up_to - start))
     await engine.seen_times.write_filled(filling.account, filling.series, 0)

@@ -28,6 +28,7 @@ from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.journal.side_file import Durability, SideFile, connect, create_file
 from tollkeeper.engine.velocity.contract import Group
 from tollkeeper.engine.velocity.seen_filter import SeenFilter
+from tollkeeper.engine.velocity.spooled_changes import HashedChange
 from tollkeeper.grammar.program import Value
 
 AGES_FILE = "ages.db"
@@ -180,7 +181,7 @@ def set_counts(
     changes: Iterable[CountChange],
 ) -> None:
     """Set counts of a series; a count of 0 removes the time."""
-    rows = _hash_changes(seen_filter, series, changes)
+    rows = _rows_of(seen_filter, series, sorted(hash_changes(changes)))
     connection.executemany(
         "DELETE FROM moments WHERE series = ? AND seen = ? AND time = ?",
         [row[:3] for row in rows if not row[3]],
@@ -195,7 +196,17 @@ def add_counts(
     changes: Iterable[CountChange],
 ) -> None:
     """Add changes, which may be negative, to counts of a series."""
-    rows = _hash_changes(seen_filter, series, changes)
+    add_hashed(connection, seen_filter, series, sorted(hash_changes(changes)))
+
+
+def add_hashed(
+    connection: sqlite3.Connection,
+    seen_filter: SeenFilter,
+    series: int,
+    changes: Iterable[HashedChange],
+) -> None:
+    """Add changes in the table's order."""
+    rows = _rows_of(seen_filter, series, changes)
     _write_rows(
         connection,
         "INSERT INTO moments VALUES {} ON CONFLICT DO UPDATE SET count = count + excluded.count",
@@ -275,12 +286,15 @@ def _write_rows(
         connection.execute(statement.format(places), [*chain.from_iterable(some)])
 
 
-def _hash_changes(
-    seen_filter: SeenFilter, series: int, changes: Iterable[CountChange]
+def hash_changes(changes: Iterable[CountChange]) -> Iterator[HashedChange]:
+    return ((hash_group(group), time, count) for group, time, count in changes)
+
+
+def _rows_of(
+    seen_filter: SeenFilter, series: int, changes: Iterable[HashedChange]
 ) -> list[StoredCount]:
-    """The changes as rows in the table's order, so that each page is read once. The filter has their
-    groups before anybody can read the rows."""
-    rows = sorted((series, hash_group(group), time, count) for group, time, count in changes)
+    """The changes as rows. The filter has their groups before anybody can read the rows."""
+    rows = [(series, *each) for each in changes]
     seen_filter.add(series, b"".join(seen for _, seen, _, _ in rows))
     return rows
 

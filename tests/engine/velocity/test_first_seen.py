@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.past import Newest
-from tollkeeper.engine.velocity import first_seen, first_seen_file
+from tollkeeper.engine.velocity import first_seen, first_seen_file, first_seen_store
 from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
 from tollkeeper.tests.examples import examples
@@ -75,6 +75,22 @@ def test_seen_times_in_memory_are_those_of_a_plain_list(
     plain.agrees(seen_times)
 
 
+async def fill(
+    store: SeenTimesStore, seen_times: SeenTimes, plain: Plain, filled: list[Any]
+) -> None:
+    for what, group, time in filled:
+        if what == "add" or (what == "remove" and (group, time) in plain.seen):
+            # Nobody asks a journal's records to take out what was never there.
+            change(seen_times, what, group, time)
+            plain.change(what, group, time)
+        elif what == "forget":
+            await store.spool_filled(*SERIES[:1], SERIES[1:])
+        elif what != "remove":
+            await store.write_filled(*SERIES[:1], SERIES[1:], 0)
+    # As at a filling's end: what was spooled is written before the series are sealed.
+    await store.write_filled(*SERIES[:1], SERIES[1:], 0)
+
+
 @settings(max_examples=examples(40), deadline=None)
 @given(filled=steps, happened=steps, meanwhile=steps, waits=st.booleans())
 def test_stored_seen_times_are_those_of_a_plain_list(
@@ -86,14 +102,7 @@ def test_stored_seen_times_are_those_of_a_plain_list(
     async def run(folder: Path) -> None:
         async with open_seen_times(folder, last=0, newest=empty) as store:
             seen_times, plain, sequence = store.open(*SERIES), Plain(), 0
-            for what, group, time in filled:
-                if what in ("add", "remove"):
-                    # Nobody asks a journal's records to take out what was never there.
-                    if what == "add" or (group, time) in plain.seen:
-                        change(seen_times, what, group, time)
-                        plain.change(what, group, time)
-                else:
-                    await store.write_filled(*SERIES[:1], SERIES[1:], 0)
+            await fill(store, seen_times, plain, filled)
             store.end_filling(1, SERIES[1:], sequence)
             plain.agrees(seen_times)
             left = iter(meanwhile)
@@ -138,7 +147,8 @@ def test_stored_seen_times_are_those_of_a_plain_list(
             store.end_filling(1, SERIES[1:], sequence)
             plain.agrees(seen_times)
 
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(first_seen_store, "FILLED", 2)
         asyncio.run(run(Path(folder)))
 
 

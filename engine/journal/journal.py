@@ -379,7 +379,7 @@ class Journal(ABC):
         self, account: int, before: int, take_turns: retention.TakeTurns = retention.at_once
     ) -> int:
         """Remove payments, with updates and labels, and events with event times before `before`;
-        returns how many. Payments are removed within `take_turns`, some hundred at a time."""
+        returns how many. Records are removed within `take_turns`, some hundred at a time."""
         return await retention.purge_records(self._in_thread, self.run, account, before, take_turns)
 
     async def holds_older(self, account: int, before: int) -> bool:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import list_contents, reads, requests, schema, staging
@@ -41,8 +41,17 @@ _LATER_OF = (
 _DELETE = "DELETE FROM journal WHERE place IN ({})"
 _CHECKSUMS = "SELECT place, checksum FROM journal WHERE place IN ({})"
 
-TakeTurns: TypeAlias = Callable[[Sequence[str]], AbstractAsyncContextManager[None]]
-"""Given the ids of payments, the block within which they are removed."""
+
+class OldRecord(NamedTuple):
+    """A payment, an event, a shadow decision or an access that is to be removed."""
+
+    sequence: int
+    kind: int
+    id: str
+
+
+TakeTurns: TypeAlias = Callable[[Sequence[OldRecord]], AbstractAsyncContextManager[None]]
+"""Given some records, the block within which they are removed."""
 
 T = TypeVar("T")
 _Work = Callable[[SqlConnection], T]
@@ -54,8 +63,8 @@ class _Run(Protocol):
     def __call__(self, work: _Work[T], /) -> Awaitable[T]: ...
 
 
-def at_once(_payments: Sequence[str]) -> AbstractAsyncContextManager[None]:
-    """Takes no turns: nothing changes the payments meanwhile."""
+def at_once(_records: Sequence[OldRecord]) -> AbstractAsyncContextManager[None]:
+    """Takes no turns: nothing changes the records meanwhile."""
     return nullcontext()
 
 
@@ -70,8 +79,8 @@ async def purge_records(
     find = partial(_find_old, account=account, before=before, limit=KEYS)
     after, removed = 0, 0
     while batch := await read(partial(find, after=after)):
-        after = batch[-1][0]
-        async with take_turns([id_ for _, kind, id_ in batch if kind == Kind.PAYMENT]):
+        after = batch[-1].sequence
+        async with take_turns(batch):
             removed += await _in_steps(write, batch, partial(_delete, account=account))
     return removed
 
@@ -167,8 +176,8 @@ async def _in_steps(
 
 def _find_old(
     connection: SqlConnection, account: int, before: int, after: int, limit: int
-) -> list[tuple[int, int, str]]:
-    return connection.execute(
+) -> list[OldRecord]:
+    rows = connection.execute(
         "SELECT place, kind, id FROM journal INDEXED BY by_account"
         " WHERE account = ? AND place > ? AND place < ? AND time < ? AND kind IN (?, ?, ?, ?)"
         " ORDER BY place LIMIT ?",
@@ -183,12 +192,13 @@ def _find_old(
             Kind.ACCESS,
             limit,
         ),
-    ).fetchall()
+    )
+    return list(map(OldRecord._make, rows))
 
 
-def _delete(connection: SqlConnection, old: Sequence[tuple[int, int, str]], account: int) -> int:
-    sequences = [sequence for sequence, _, _ in old]
-    if paid := [record_id for _, kind, record_id in old if kind == Kind.PAYMENT]:
+def _delete(connection: SqlConnection, old: Sequence[OldRecord], account: int) -> int:
+    sequences = [each.sequence for each in old]
+    if paid := [each.id for each in old if each.kind == Kind.PAYMENT]:
         later = connection.execute(_LATER_OF.format(_marks(paid)), (account, *paid))
         sequences += [sequence for (sequence,) in later]
     return _delete_entries(connection, sequences)

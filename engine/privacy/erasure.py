@@ -31,12 +31,7 @@ from tollkeeper.engine.lists.contents import Contents, has_value, remove_values
 from tollkeeper.engine.lists.entries import canonical_value
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.make_change import make_change
-from tollkeeper.engine.privacy.forgetting import (
-    count_payment,
-    recount_event,
-    rewriting,
-    uncount_payment,
-)
+from tollkeeper.engine.privacy.forgetting import payment_record, rewriting, uncount
 from tollkeeper.engine.privacy.person import (
     ERASED_VALUE,
     Person,
@@ -432,7 +427,7 @@ async def _uncount(engine: Engine, account: int, found: PersonEntries) -> None:
     """Take the person's payments out of the windows, as they were counted."""
     for id_ in [each for each in found.first if each not in found.uncounted]:
         state = await payment_state(engine, found.first[id_], found.last[id_])
-        await uncount_payment(engine, account, id_, state)
+        await uncount(engine, payment_record(account, id_, state))
         found.uncounted.add(id_)
 
 
@@ -441,7 +436,8 @@ async def _recount(engine: Engine, account: int, found: PersonEntries) -> None:
     for id_ in [each for each in found.first if each not in found.counted]:
         known = await engine.journal.first_and_last(account, id_)
         if known is not None:
-            await count_payment(engine, account, id_, await payment_state(engine, *known))
+            record = payment_record(account, id_, await payment_state(engine, *known))
+            await engine.windows.observe(record, ())
         found.counted.add(id_)
 
 
@@ -450,7 +446,8 @@ async def _recount_events(engine: Engine, account: int, found: PersonEntries) ->
     read = event_reader(engine.state.accounts[account])
     for sequence in [each for each in found.events if each not in found.recounted]:
         old, new = found.events[sequence]
-        await recount_event(engine, read(old), read(new))
+        await uncount(engine, read(old))
+        await engine.windows.observe(read(new), ())
         found.recounted.add(sequence)
 
 

@@ -34,26 +34,14 @@ def drop_unfinished_erasures(engine: Engine, account: int) -> None:
         del engine.unfinished_erasures[each]
 
 
-async def uncount_payment(engine: Engine, account: int, id_: str, state: State) -> None:
-    """Take a payment out of all windows and first-seen times."""
-    await engine.windows.withdraw(await _observation(engine, account, id_, state))
-
-
-async def count_payment(engine: Engine, account: int, id_: str, state: State) -> None:
-    """Count an erased payment again, after `uncount_payment`."""
-    observed = await _observation(engine, account, id_, state)
-    await engine.windows.observe(observed.record, ())
-
-
-async def recount_event(engine: Engine, old: Record, new: Record) -> None:
-    """Replace an event in the windows by what the erasure left of it."""
-    sequence = await engine.windows.take_sequence()
-    await engine.windows.withdraw(Observation(sequence, old, ()))
-    await engine.windows.observe(new, ())
-
-
-async def _observation(engine: Engine, account: int, id_: str, state: State) -> Observation:
+def payment_record(account: int, id_: str, state: State) -> Record:
+    """A payment as windows count it."""
     # Windows ignore what is older than the beginning of their filling.
     facts: Facts = state.payment
-    record = Record(account, id_, facts.timestamp, facts.arrived, state)
-    return Observation(await engine.windows.take_sequence(), record, ())
+    return Record(account, id_, facts.timestamp, facts.arrived, state)
+
+
+async def uncount(engine: Engine, record: Record) -> None:
+    """Take a record out of all windows and first-seen times."""
+    sequence = await engine.windows.take_sequence()
+    await engine.windows.withdraw(Observation(sequence, record, ()))

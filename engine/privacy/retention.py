@@ -7,18 +7,22 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from tollkeeper.engine.instants import DAY
-from tollkeeper.engine.journal.contract import JournalError
-from tollkeeper.engine.journal.retention import TakeTurns
+from tollkeeper.engine.journal.contract import Fenced, JournalError, Unavailable
+from tollkeeper.engine.journal.damage import UNREADABLE
+from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.retention import OldRecord, TakeTurns
 from tollkeeper.engine.keep import purge_alerts, purge_states
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.log import get_logger
-from tollkeeper.engine.privacy.forgetting import rewriting, uncount_payment
+from tollkeeper.engine.privacy.forgetting import payment_record, rewriting, uncount
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.stored_records import event_reader
+from tollkeeper.engine.velocity.contract import Record
 from tollkeeper.engine.webhook_secrets import has_outlived_secret, settle_secrets
 
 _EVERY_S = 3600.0
 _LOOK_S = 1.0
-"""How often (s) to check whether a clock in doubt is trusted again."""
+"""How often (s) to check whether a clock in doubt is trusted, or the journal can be read, again."""
 
 
 async def keep_to_retention(engine: Engine) -> None:
@@ -75,29 +79,79 @@ async def _purge(engine: Engine, account: int, before: int) -> int:
 
 
 def _outlives(engine: Engine, account: int, kept: int) -> bool:
-    """Whether a window reaches back further than data are kept (µs)."""
+    """Whether a window reaches back further than data are kept (µs), also one that a late record reads."""
     plans = engine.active[account].plans()
-    return any(plan.ages or (plan.over or 0) > kept for plan in plans)
+    return any(plan.ages or (plan.over or 0) + engine.windows.late > kept for plan in plans)
 
 
 def _turns(engine: Engine, account: int, before: int) -> TakeTurns:
-    """What holds payments while they are removed: an update meanwhile would be counted alone."""
+    """What holds payments while they are removed, as an update meanwhile would be counted alone, and
+    then takes what was removed out of the windows."""
     is_counted = _outlives(engine, account, engine.clock() - before)
 
     @asynccontextmanager
-    async def hold(payments: Sequence[str]) -> AsyncIterator[None]:
+    async def hold(old: Sequence[OldRecord]) -> AsyncIterator[None]:
+        payments = [each.id for each in old if each.kind == Kind.PAYMENT]
         async with engine.locks.of_all("payment", account, payments):
-            if is_counted:
-                await _uncount(engine, account, payments)
-            yield
+            counted = await _find_counted(engine, account, old) if is_counted else {}
+            try:
+                yield
+            except Unavailable:
+                for sequence in await _find_left(engine, counted):
+                    del counted[sequence]
+                await _uncount(engine, counted.values())
+                raise
+            await _uncount(engine, counted.values())
 
     return hold
 
 
-async def _uncount(engine: Engine, account: int, payments: Iterable[str]) -> None:
-    for id_ in payments:
-        known = await engine.journal.first_and_last(account, id_)
-        if known is not None:
-            state = await payment_state(engine, *known)
-            await uncount_payment(engine, account, id_, state)
+async def _find_counted(
+    engine: Engine, account: int, old: Iterable[OldRecord]
+) -> dict[int, Record]:
+    """The payments and events as windows count them, by sequence number. Raises `JournalError`."""
+    read_event, found = event_reader(engine.state.accounts[account]), {}
+    for sequence, kind, _ in old:
+        if kind not in (Kind.PAYMENT, Kind.EVENT):
+            continue
+        entry = await engine.journal.entry(sequence)
+        if entry is not None:
+            try:
+                found[sequence] = (
+                    read_event(entry) if kind == Kind.EVENT else await _payment(engine, entry)
+                )
+            except UNREADABLE as error:
+                # No window counts it.
+                engine.damage.meet(entry, error)
         await asyncio.sleep(0)
+    return found
+
+
+async def _payment(engine: Engine, created: Entry) -> Record:
+    """A payment as its updates left it."""
+    known = await engine.journal.first_and_last(created.account, created.id)
+    state = await payment_state(engine, *(known or (created, created)))
+    return payment_record(created.account, created.id, state)
+
+
+async def _uncount(engine: Engine, records: Iterable[Record]) -> None:
+    for record in records:
+        await uncount(engine, record)
+        await asyncio.sleep(0)
+
+
+async def _find_left(engine: Engine, sequences: Iterable[int]) -> set[int]:
+    """Those of the sequence numbers that the journal still has, once it can be read again. Raises
+    `Fenced`."""
+    left = set()
+    for sequence in sequences:
+        while True:
+            try:
+                if await engine.journal.entry(sequence) is not None:
+                    left.add(sequence)
+                break
+            except Fenced:
+                raise
+            except Unavailable:
+                await asyncio.sleep(_LOOK_S)
+    return left

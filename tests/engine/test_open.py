@@ -105,7 +105,7 @@ async def cut_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await shop.publish(RULE)
         await happen(shop, [(0, ("pay", bare())), (1, ("pay", bare())), (0, ("write", None))])
         before = await held(shop)
-        monkeypatch.setattr(erasure, "uncount_payment", killed_here)
+        monkeypatch.setattr(erasure, "uncount", killed_here)
         with pytest.raises(SystemError):
             await erasure.erase_user(shop.engine, shop.account, "test", "u")
         left = killed(folder / "live", folder / "killed")

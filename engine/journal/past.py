@@ -28,8 +28,8 @@ def newest_entry(connection: SqlConnection) -> Newest:
 
 
 def is_past(connection: SqlConnection, newest: Newest) -> bool:
-    """Whether this was the journal's newest entry; one that was removed since is taken for it."""
+    """Whether this was the journal's newest entry: not said of one that was removed since, as that may
+    have been another of the same number."""
     if newest.sequence > reads.last_sequence(connection):
         return False
-    arrived = reads.arrival_of(connection, newest.sequence)
-    return 0 in (arrived, newest.arrived) or arrived == newest.arrived
+    return reads.arrival_of(connection, newest.sequence) == newest.arrived

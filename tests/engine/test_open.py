@@ -16,6 +16,7 @@ from tollkeeper.engine import filling
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal import reads
 from tollkeeper.engine.privacy import erasure
+from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.velocity import first_seen_store
 from tollkeeper.engine.velocity.first_seen_file import AGES_FILE
@@ -125,9 +126,10 @@ def test_what_an_erasure_left_undone_is_not_in_the_ages(
     asyncio.run(cut_off(tmp_path, monkeypatch))
 
 
+@pytest.mark.parametrize("purges", [False, True])
 @pytest.mark.parametrize("name", [AGES_FILE, FILE])
 def test_a_file_of_a_past_that_a_restored_journal_lost_is_left_once_it_has_grown_as_far(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, purges: bool
 ) -> None:
     live, restored = tmp_path / "live", tmp_path / "restored"
 
@@ -139,9 +141,17 @@ def test_a_file_of_a_past_that_a_restored_journal_lost_is_left_once_it_has_grown
                 await pay(shop, f"{ids}-{number}", bare(user=user))
             return shop.now, await held(shop)
 
+    async def purge(folder: Path, now: int) -> tuple[int, Any]:
+        async with open_shop(folder, now) as shop:
+            await shop.do(ChangeSettings("shop", {"retention_days": 1}))
+            assert await purge_account(shop.engine, shop.account) == 12
+            return shop.now, await held(shop)
+
     now, _ = asyncio.run(go_on(live, Shop.now, "before", 3, "u"))
     shutil.copytree(live, restored, ignore=shutil.ignore_patterns(f"{AGES_FILE}*", FILE))
     asyncio.run(go_on(live, now, "lost", 3, "v"))
     now, expected = asyncio.run(go_on(restored, now + HOUR, "after", 9, "u"))
+    if purges:
+        now, expected = asyncio.run(purge(restored, now + DAY + HOUR))
     shutil.copy(live / name, restored / name)
     assert asyncio.run(go_on(restored, now, "", 0, "")) == (now, expected)

@@ -44,9 +44,8 @@ def lsp(account: str | None, data: JournalSource, url: str | None, key_file: Tex
             raise click.UsageError("`--url` needs `--key-file`")
         service = LiveService(url, key_file.read().strip())
     server = build_server(None if account is None else LiveAccount(account, data), service)
-    # Parsed files contain no reference cycles, so the garbage collector would only cost time.
+    # What is there now stays: collections would look through it again and again.
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
     # The server closes the output that it is given, and the command flushes its own at the end.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as output:
         server.start_io(stdout=output)

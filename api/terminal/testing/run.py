@@ -69,6 +69,8 @@ def run_tests(
         "--continue-on-collection-errors",
         *("-p", "syrupy", "-p", "tollkeeper.api.terminal.testing.plugin"),
         *("-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:logging"),
+        # It ends with two whole collections of garbage.
+        *("-p", "no:unraisableexception"),
         *(("--snapshot-update",) if accept else ()),
         # The older of pytest's two forms: it names each test's file.
         *(("--junit-xml", str(junit), "-o", "junit_family=xunit1") if junit else ()),

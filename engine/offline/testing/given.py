@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as with_fields
+from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from msgspec import Struct
@@ -124,6 +125,7 @@ def _owner(path: tuple[str, ...]) -> tuple[str, ...]:
     return path
 
 
+@cache
 def _record(kind: type[Struct], name: str) -> type[Struct] | None:
     """The type of a field that is a record, else None."""
     hint = get_type_hints(kind)[name]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tollkeeper.grammar import habit_errors as say
 from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.functions import COLLECTIONS
+from tollkeeper.grammar.functions import COLLECTIONS, FUNCTIONS
 from tollkeeper.grammar.habits_of_items import NEAR, habit_of_item, word_before
 from tollkeeper.grammar.habits_of_numbers import habit_of_number
 from tollkeeper.grammar.syntax import Span
@@ -79,6 +79,7 @@ _NO_ARGUMENTS = re.compile(r"\(\s*\)")
 _SEPARATED = re.compile(r"((?:[^\",;]|\"[^\"]*\")+)[,;]?")
 _PATTERN_TEXT = re.compile(r"r?\"([^\"\n]*)\"|'([^'\n]*)'")
 _BLOCK_COMMENT = re.compile(r"/\*([^\n]*?)\*/(?=[ \t\r]*(?:\n|\Z))")
+_CALLED_METHOD = re.compile(r"(\.)?\s*([A-Za-z_]\w*)\s*(?=\()")
 _ATTRIBUTE = re.compile(r"(:{1,2})([A-Za-z_]\w*):{1,2}")
 _DISTINCT = re.compile(r"count\s*\(\s*(distinct)\s+\Z", re.IGNORECASE)
 _TO = re.compile(r"to\b|\.\.+|…|,|&&?", re.IGNORECASE)
@@ -141,22 +142,32 @@ def _call_of_operator(place: Place) -> Diagnostic | None:
 
 
 def _method(place: Place) -> Diagnostic | None:
-    """`user.email.lower()` and `user.email.endswith("x")`."""
-    name, operand = place.previous, place.operand
-    if place.found != "(" or name is None or name.kind != "MEMBER" or operand is None:
+    """`user.email.lower()`, `user.email.endswith("x")` and `lower(user.email).length()`."""
+    before, operand = place.previous, place.operand
+    if before is None or operand is None:
         return None
-    value = place.text[operand.start : name.span.start].rstrip(". ")
-    called = _ARGUMENTS.match(place.text, place.start)
-    word = name.text.lower().replace("_", "")
-    operator = _OPERATORS.get(word) or (name.text if name.text == "contains" else None)
-    span = Span(operand.start, called.end() if called else place.span.end)
-    if operator and called:
-        return say.method(span, name.text, f"{value} {operator} {called[1]}")
-    if word in _FUNCTIONS and (empty := _NO_ARGUMENTS.match(place.text, place.start)):
-        span = Span(operand.start, empty.end())
-        counts = _FUNCTIONS[word] == "length" and value in COLLECTIONS
-        return say.method(span, name.text, f"{'count' if counts else _FUNCTIONS[word]}({value})")
-    return say.method(Span(name.span.start, place.span.end), name.text, None)
+    start = before.span.start if before.kind == "MEMBER" else place.start
+    found = _CALLED_METHOD.match(place.text, start)
+    if found is None or not (before.kind == "MEMBER" or (found[1] and before.kind == "RPAR")):
+        return None
+    name, opening = found[2], found.end()
+    value = place.text[operand.start : start].rstrip(". ")
+    empty = _NO_ARGUMENTS.match(place.text, opening)
+    called = empty or _ARGUMENTS.match(place.text, opening)
+    if called is None:
+        return say.method(Span(found.start(2), opening + 1), name, None)
+    span, given = Span(operand.start, called.end()), "" if empty else called[1]
+    word = name.lower().replace("_", "")
+    operator = _OPERATORS.get(word) or (name if name == "contains" else None)
+    function = _FUNCTIONS.get(word) or (word if word in FUNCTIONS else None)
+    if operator and given:
+        return say.method(span, name, f"{value} {operator} {given}")
+    if function:
+        inside = value[1:-1] if value.startswith("(") else value
+        counts = function == "length" and inside in COLLECTIONS
+        arguments = f"{inside}, {given}" if given else inside
+        return say.method(span, name, f"{'count' if counts else function}({arguments})")
+    return say.method(Span(found.start(2), opening + 1), name, None)
 
 
 def _negated(place: Place) -> Diagnostic | None:

@@ -68,7 +68,7 @@ class ParsedFile:
     lost: frozenset[str] = frozenset()
 
 
-def parse_bytes(content: bytes) -> ParsedFile:
+def parse_bytes(content: bytes, most_errors: int = MAX_ERRORS) -> ParsedFile:
     """Parse a file as stored: UTF-8, with or without a byte order mark.
 
     Spans count characters of `content.decode("utf-8", "replace")`.
@@ -76,14 +76,14 @@ def parse_bytes(content: bytes) -> ParsedFile:
     if len(content) > MAX_FILE_BYTES:
         return _refuse_file(syntax_errors.file_too_large(MAX_FILE_BYTES))
     try:
-        return parse(content.decode("utf-8"))
+        return parse(content.decode("utf-8"), most_errors)
     except UnicodeDecodeError as error:
         place = len(content[: error.start].decode("utf-8", "replace"))
         return _refuse_file(syntax_errors.not_utf8(Span(place, place + 1), content[error.start]))
 
 
-def parse(text: str) -> ParsedFile:
-    """Parse any text (docs/language.md). Never raises."""
+def parse(text: str, most_errors: int = MAX_ERRORS) -> ParsedFile:
+    """Parse any text (docs/language.md), up to so many errors. Never raises."""
     if len(text) > MAX_FILE_BYTES or len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
         return _refuse_file(syntax_errors.file_too_large(MAX_FILE_BYTES))
     if control := _CONTROL.search(text):
@@ -91,7 +91,7 @@ def parse(text: str) -> ParsedFile:
     language = _language()
     with language.lock:
         language.builder.restart()
-        return _Reading(text, language).parsed()
+        return _Reading(text, language, most_errors).parsed()
 
 
 def _refuse_file(diagnostic: Diagnostic) -> ParsedFile:
@@ -142,9 +142,10 @@ def keywords() -> Mapping[str, str]:
 class _Reading:
     """One pass over one text."""
 
-    def __init__(self, text: str, language: _Language) -> None:
+    def __init__(self, text: str, language: _Language, most_errors: int = MAX_ERRORS) -> None:
         self.text = text
         self.language = language
+        self.most_errors = most_errors
         self.stack = Stack(language.automaton)
         self.position = len(_BOM) if text.startswith(_BOM) else 0
         self.diagnostics: list[Diagnostic] = []
@@ -259,9 +260,21 @@ class _Reading:
         )
 
     def _operand(self) -> Span | None:
-        """The place of the last value that was read."""
+        """The place of the last value that was read; a call is one, and so is what is in brackets."""
+        if self.pieces and self.pieces[-1].kind == "RPAR":
+            return self._bracketed()
         values = reversed(self.stack.values)
         return next((each.span for each in values if isinstance(each, syntax.Node)), None)
+
+    def _bracketed(self) -> Span:
+        """The place of what the last bracket closes, with the name of a function before it."""
+        depth, index = 1, len(self.pieces) - 1
+        while depth:
+            index -= 1
+            kind = self.pieces[index].kind
+            depth += (kind in _CLOSING) - (kind in _OPENING)
+        index -= self.pieces[index - 1].kind == "NAME"
+        return Span(self.pieces[index].span.start, self.end)
 
     def _report(self, diagnostic: Diagnostic) -> None:
         if not self.diagnostics or self.diagnostics[-1].span != diagnostic.span:
@@ -280,8 +293,8 @@ class _Reading:
             self._suppose_header()
         self.brackets.clear()
         for line in _ITEM_LINE.finditer(self.text, self.end):
-            if len(self.diagnostics) >= MAX_ERRORS:
-                self._report(syntax_errors.too_many_errors(Span(*line.span(1)), MAX_ERRORS))
+            if len(self.diagnostics) >= self.most_errors:
+                self._report(syntax_errors.too_many_errors(Span(*line.span(1)), self.most_errors))
                 return False
             keyword = Piece(line[1].upper(), line[1], Span(*line.span(1)))
             if self._begin(keyword):

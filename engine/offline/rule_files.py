@@ -13,7 +13,7 @@ from tempfile import NamedTemporaryFile
 from typing import NamedTuple, TypeAlias
 
 from tollkeeper.engine.offline.paths import SUFFIX
-from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.programs.source import find_all, read_file
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.fixes import applied_safely
@@ -68,7 +68,7 @@ def fix_files(paths: Sequence[Path]) -> list[Path]:
     for path in rule_files(paths):
         content = path.read_bytes()
         text = content.decode("utf-8", "replace")
-        fixed = applied_safely(text, lambda each: read_file(each.encode(), known).diagnostics)
+        fixed = applied_safely(text, partial(find_all, known=known))
         if fixed != text:
             replace_file(path, fixed)
             changed.append(path)

@@ -10,7 +10,7 @@ from tollkeeper.engine.programs.shipped_definitions import shipped_definitions
 from tollkeeper.grammar.checker import KnownNames, check
 from tollkeeper.grammar.checker.offered import without_misfits
 from tollkeeper.grammar.diagnostics import Diagnostic
-from tollkeeper.grammar.parser import parse_bytes
+from tollkeeper.grammar.parser import MAX_ERRORS, MAX_FILE_BYTES, parse_bytes
 from tollkeeper.grammar.program import Program
 from tollkeeper.grammar.syntax import Use
 
@@ -30,9 +30,9 @@ class Reading:
     shipped: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_file(content: bytes, known: KnownNames) -> Reading:
+def read_file(content: bytes, known: KnownNames, most_syntax_errors: int = MAX_ERRORS) -> Reading:
     """Parse and check; never raises, whatever the bytes."""
-    parsed = parse_bytes(content)
+    parsed = parse_bytes(content, most_syntax_errors)
     text = content.decode("utf-8", "replace")
     if parsed.file is None:
         return Reading(text, None, parsed.diagnostics)
@@ -41,7 +41,7 @@ def read_file(content: bytes, known: KnownNames) -> Reading:
     checked = check(parsed.file, text, full_vocabulary(), known, parsed.lost)
     of_parser = parsed.diagnostics
     if parsed.file.kind != "event":
-        of_parser = without_misfits(of_parser, full_vocabulary(), known)
+        of_parser = without_misfits(parsed, text, full_vocabulary(), known)
     found = (*of_parser, *checked.diagnostics)
     broken = any(each.severity == "error" for each in found)
     return Reading(
@@ -51,6 +51,11 @@ def read_file(content: bytes, known: KnownNames) -> Reading:
         uses=uses,
         shipped=shipped,
     )
+
+
+def find_all(text: str, known: KnownNames) -> tuple[Diagnostic, ...]:
+    """Return all findings of a text, however many syntax errors it has."""
+    return read_file(text.encode("utf-8", "replace"), known, MAX_FILE_BYTES).diagnostics
 
 
 def with_shipped(known: KnownNames, uses: Sequence[str]) -> tuple[KnownNames, dict[str, str]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 
+from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar.check_errors import MISFITS
 from tollkeeper.grammar.checker.files import check
 from tollkeeper.grammar.checker.scope import KnownNames
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
-from tollkeeper.grammar.parser import parse
+from tollkeeper.grammar.parser import ParsedFile, parse
 from tollkeeper.grammar.vocabulary import Vocabulary
 
 _LONGEST = 300
@@ -17,25 +18,64 @@ _LONGEST = 300
 
 
 def without_misfits(
-    found: Iterable[Diagnostic], vocabulary: Vocabulary, known: KnownNames
+    parsed: ParsedFile, text: str, vocabulary: Vocabulary, known: KnownNames
 ) -> tuple[Diagnostic, ...]:
-    """The parser's diagnostics of a file whose bare names are the payment's fields."""
-    return tuple(_fitting(each, vocabulary, known) for each in found)
+    """Return the parser's diagnostics of a file whose bare names are its lets and the payment's
+    fields.
+    """
+    offered = {
+        index: found
+        for index, each in enumerate(parsed.diagnostics)
+        if (found := _offered(each)) is not None and len(found) <= _LONGEST
+    }
+    misfits = _misfits(offered, parsed, text, vocabulary, known) if offered else {}
+    return tuple(
+        replace(each, help=misfits[index].message, fixes=()) if index in misfits else each
+        for index, each in enumerate(parsed.diagnostics)
+    )
 
 
-def _fitting(found: Diagnostic, vocabulary: Vocabulary, known: KnownNames) -> Diagnostic:
+def _offered(found: Diagnostic) -> str | None:
     match found:
         case Diagnostic(code="foreign-word", fixes=(Fix(edits=(Edit(replacement=offered),)),)):
-            misfit = _misfit(offered, vocabulary, known) if len(offered) <= _LONGEST else None
-            return found if misfit is None else replace(found, help=misfit.message, fixes=())
+            return offered
         case _:
-            return found
+            return None
 
 
-def _misfit(offered: str, vocabulary: Vocabulary, known: KnownNames) -> Diagnostic | None:
-    text = f"rule offered\n  let offered = {offered}\n"
-    parsed = parse(text)
-    if parsed.file is None or parsed.diagnostics:
-        return None
-    checked = check(parsed.file, text, vocabulary, known)
-    return next((each for each in checked.diagnostics if each.code in MISFITS), None)
+def _misfits(
+    offered: Mapping[int, str],
+    parsed: ParsedFile,
+    text: str,
+    vocabulary: Vocabulary,
+    known: KnownNames,
+) -> dict[int, Diagnostic]:
+    """Check all that is offered as lets below what the file declares."""
+    assert parsed.file is not None
+    declared = [
+        text[item.span.start : item.span.end]
+        for item in parsed.file.items
+        if isinstance(item, s.Use | s.ListDeclaration | s.TableDeclaration | s.Let)
+    ]
+    lets = [f"let {_name(index)} = {each}" for index, each in offered.items()]
+    tried = "\n".join(["rule offered", *declared, *lets])
+    file = parse(tried).file
+    if file is None:
+        return {}
+    checked = check(file, tried, vocabulary, known, parsed.lost)
+    of = {_name(index): index for index in offered}
+    places = {
+        of[item.name.text]: item.span
+        for item in file.items
+        if isinstance(item, s.Let) and item.name.text in of
+    }
+    return {
+        index: misfit
+        for index, place in places.items()
+        for misfit in checked.diagnostics
+        if misfit.code in MISFITS and place.start <= misfit.span.start < place.end
+    }
+
+
+def _name(index: int) -> str:
+    return f"offered_{index}"

@@ -83,7 +83,7 @@ def read_document(
     if parsed.file is not None:
         checked = check(parsed.file, text, vocabulary, known, parsed.lost)
         if parsed.file.kind != "event":
-            found = without_misfits(found, vocabulary, known)
+            found = without_misfits(parsed, text, vocabulary, known)
         found = tuple(sorted((*found, *checked.diagnostics), key=lambda each: each.span))
         if not any(each.severity == "error" for each in found):
             program = checked.program

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tollkeeper.cli import main
-from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.programs.source import find_all, read_file
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.diagnostics import Edit, Fix
 from tollkeeper.grammar.fixes import applied_safely, apply_fixes, quoted
@@ -26,6 +26,10 @@ FILES = sorted([*HERE.glob("broken/*.rule"), *HERE.glob("mistakes/*.rule")])
 
 def found_in(text: str):
     return read_file(text.encode(), KnownNames()).diagnostics
+
+
+def errors_in(text: str):
+    return [each for each in found_in(text) if each.severity == "error"]
 
 
 def rule(expression: str) -> str:
@@ -143,6 +147,63 @@ def test_nothing_is_offered_of_another_value_and_it_is_said_why(expression):
     assert any(each.help is not None for each in found)
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("lower(user.email).length() > 3", "length(lower(user.email)) > 3"),
+        ('lower(user.email) . contains("x")', 'lower(user.email) contains "x"'),
+        ('(user.email).startsWith("x")', '(user.email) starts with "x"'),
+        ("(user.email).length() > 3", "length(user.email) > 3"),
+        ('left(upper("(" ), 1).lower() == "("', 'lower(left(upper("(" ), 1)) == "("'),
+        ("amount.round(2) > 3", "round(amount, 2) > 3"),
+        ("max(transactions.duration).abs() > 3", "abs(max(transactions.duration)) > 3"),
+        ('lower(user.email) does not contain "x"', 'not lower(user.email) contains "x"'),
+        (
+            "user.id is missing or lower(user.email) does not match /x/",
+            "user.id is missing or not lower(user.email) matches /x/",
+        ),
+    ],
+)
+def test_a_method_of_a_call_or_of_what_is_in_brackets_is_offered_as_it_is_here(written, meant):
+    text = rule(written)
+    (found,) = errors_in(text)
+    assert apply_fixes(text, found.fixes) == rule(meant)
+    assert errors_in(rule(meant)) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("count(payments by user.id over 1h).length() > 3", 'round(amount).lower() == "x"'),
+        *("user.email.round(2) > 1", "amount.abs(1) > 1", "(amount + 1).length() > 1"),
+    ],
+)
+def test_no_method_is_offered_as_a_function_that_does_not_take_the_value(expression):
+    found = errors_in(rule(expression))
+    assert found
+    assert not any(each.fixes for each in found)
+    assert all(each.help is not None for each in found)
+
+
+def test_what_is_offered_of_a_let_depends_on_the_let():
+    text = (
+        "rule r\n  use velocity\n  list l: string\n  let large = amount * 2\n"
+        "  let mail = lower(user.email)\n"
+        "  condition a when large.length() > 3 then deny\n"
+        "  condition b when mail.length() > 3 then deny\n"
+        '  condition c when payments_1h_per_card.lower() == "x" then deny\n'
+        "  condition d when broken.length() > 3 then deny\n"
+        "  let broken = mail.length()\n"
+    )
+    found = [each for each in found_in(text) if each.code == "foreign-word"]
+    offered = ["", "write `length(mail)`", "", "write `length(broken)`", "write `length(mail)`"]
+    assert ["".join(fix.title for fix in each.fixes) for each in found] == offered
+    assert [each.help for each in found if not each.fixes] == [
+        "`length` takes text, and this is a number",
+        "`lower` takes text, and this is a number",
+    ]
+
+
 def test_a_field_of_an_event_type_is_none_of_the_payments():
     text = (
         'event e\n  field amount: string\n  metric m = count(events where amount.lower() == "x")\n'
@@ -224,6 +285,46 @@ def test_fixes_that_touch_are_not_made_together():
     second = Fix("b", (Edit(Span(1, 3), "y"), Edit(Span(5, 5), "!")))
     third = Fix("c", (Edit(Span(4, 5), "z"),))
     assert apply_fixes("abcdef", [first, second, third]) == "xcdzf"
+
+
+EDITS = st.builds(
+    lambda start, length: Edit(Span(start, start + length), "x"),
+    st.integers(0, 30),
+    st.integers(0, 3),
+)
+
+
+@given(st.lists(st.builds(lambda edit: Fix("", (edit,)), EDITS), max_size=12))
+def test_of_any_fixes_each_is_made_that_touches_none_before_it(fixes):
+    text, made = "." * 40, []
+    for fix in fixes:
+        (new,) = fix.edits
+        if all(new.span.end < old.start or old.end < new.span.start for old in made):
+            made.append(new.span)
+    assert apply_fixes(text, fixes).count("x") == len(made)
+    left = len(text) - sum(end - start for start, end in made)
+    assert apply_fixes(text, fixes).count(".") == left
+
+
+def test_thousands_of_errors_are_fixed_in_a_few_readings():
+    text = rule('user.id == "x"')
+    text += "".join(f"  test 't{each}' given user.id = 'x' expect deny\n" for each in range(2000))
+    readings = []
+
+    def find(each: str):
+        readings.append(each)
+        return find_all(each, KnownNames())
+
+    fixed_text = applied_safely(text, find)
+    assert fixed_text == text.replace("'", '"')
+    assert len(readings) == 3  # the quotes of the titles, those of the values, nothing more
+
+
+def test_a_command_that_leaves_fixes_says_so(tmp_path):
+    file = tmp_path / "shop.rule"
+    file.write_text(rule(" or ".join(f"user.id = 'x{each}'" for each in range(100))))
+    ended = CliRunner().invoke(main, ["check", "--fix", str(file)])
+    assert "1 safe change can still be made: run it again" in ended.output
 
 
 def test_the_command_writes_safe_fixes_and_says_where(tmp_path):

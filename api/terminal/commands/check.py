@@ -48,6 +48,9 @@ def check(
     if watch:
         watch_files(paths)
     found = check_files(paths)
+    left = sum(each.safe for _, several in found for one in several for each in one.fixes[:1])
+    if fix and left:
+        say(f"{plural(left, 'safe change')} can still be made: run it again")
     if as_json_:
         print_json([item for source, several in found for item in as_json(source, several)])
     elif sarif:

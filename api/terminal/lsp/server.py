@@ -7,6 +7,7 @@ files are small. Everything runs on one thread, so a request sees the latest tex
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ from tollkeeper.api.terminal.lsp.positions import Places, path_of, units, uri_of
 from tollkeeper.api.terminal.lsp.runs import LastRun
 from tollkeeper.api.terminal.lsp.teller import Teller, shown_diagnostic
 from tollkeeper.engine.offline.paths import SUFFIX
-from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.programs.source import find_all
 from tollkeeper.engine.release import this_release
-from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
+from tollkeeper.grammar.diagnostics import Edit, Fix
 from tollkeeper.grammar.fixes import applied_safely, apply_fixes
 from tollkeeper.grammar.formatter import format_file
 from tollkeeper.grammar.functions import Function
@@ -383,9 +384,6 @@ def _lay_out(server: LanguageServer, folder: Folder) -> None:
 def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
     """Code actions."""
 
-    def find(text: str) -> tuple[Diagnostic, ...]:
-        return read_file(text.encode("utf-8", "replace"), folder.known()).diagnostics
-
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
         lsp.CodeActionOptions(
@@ -413,7 +411,9 @@ def _offer_fixes(server: LanguageServer, folder: Folder) -> None:
         # Editors ask by themselves wherever the cursor goes, and this checks the text up to 50 times.
         is_asked = asked.only is not None or asked.trigger_kind != automatic
         if is_asked and any(fix.safe for each in document.diagnostics for fix in each.fixes[:1]):
-            mended = _replace_all(document, applied_safely(document.text, find))
+            mended = _replace_all(
+                document, applied_safely(document.text, partial(find_all, known=folder.known()))
+            )
             if mended:
                 edit = lsp.WorkspaceEdit(changes={uri: mended})
                 kind = lsp.CodeActionKind.SourceFixAll

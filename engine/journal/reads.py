@@ -459,7 +459,7 @@ def _before(connection: SqlConnection, since: int, after: int) -> int:
 
 def sequence_at(connection: SqlConnection, time: int) -> int:
     """The sequence number of the first entry that arrived at `time` or later; without one, the last
-    number plus one.
+    entry's plus one.
 
     Arrivals grow with sequence numbers, so a binary search finds it without an index on time.
     """
@@ -467,11 +467,12 @@ def sequence_at(connection: SqlConnection, time: int) -> int:
     high = last_sequence(connection) + 1
     while low < high:
         middle = (low + high) // 2
-        sequence, arrived = connection.execute(
+        found = connection.execute(
             "SELECT place, arrived FROM journal WHERE place >= ? ORDER BY place LIMIT 1", (middle,)
         ).fetchone()
-        if arrived < time:
-            low = sequence + 1
+        # The last numbers may be those of entries that were removed.
+        if found is not None and found[1] < time:
+            low = found[0] + 1
         else:
             high = middle
     return int(low)

@@ -46,6 +46,18 @@ async def test_an_entry_is_read_back_as_it_was_written(journal, make):
     assert await journal.entry(3) == entry
 
 
+async def test_the_first_to_arrive_is_found_also_once_the_last_entries_were_purged(journal, make):
+    entries = [make(sequence, account=1 + sequence // 3) for sequence in range(1, 5)]
+    await write(journal, entries)
+    await journal.seal(at_least=1)
+    assert await journal.purge(2, entries[-1].time + 1) == 2
+    times = [each.arrived for each in entries]
+    found = await journal.query(
+        lambda connection: [reads.sequence_at(connection, time) for time in times]
+    )
+    assert found == [1, 2, 3, 3]
+
+
 async def test_latest_goes_back_page_by_page(journal, make):
     await write(journal, [make(sequence) for sequence in range(1, 8)])
     seen, cursor = [], None

@@ -19,7 +19,8 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry
 
 BLOCK = 1000
-"""Entries in a sealed block; only the last block before a service ends may have fewer."""
+"""Entries in a sealed block; only the last block before a service ends, or before its last entries are
+removed, may have fewer."""
 
 _SEALS = "SELECT sequence, entries, total, chain, removed, changed FROM seals"
 _NEXT_BLOCK = (
@@ -76,6 +77,14 @@ def seal_step(connection: SqlConnection, *, at_least: int = BLOCK) -> bool:
         (sequence, entries, total, chain(before, sequence, entries, total)),
     )
     return True
+
+
+def seal_up_to(connection: SqlConnection, sequence: int) -> None:
+    """Seal the blocks up to an entry that is to be removed: its number is then known to be used."""
+    while connection.execute(_SEAL_OF, (sequence,)).fetchone()[0] is None and seal_step(
+        connection, at_least=1
+    ):
+        pass
 
 
 def alter(connection: SqlConnection, alterations: Iterable[Alteration]) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal import list_contents, reads, requests, schema, staging
-from tollkeeper.engine.journal.checksums import Alteration, alter, checksum
+from tollkeeper.engine.journal.checksums import Alteration, alter, checksum, seal_up_to
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -208,6 +208,7 @@ def _delete_entries(connection: SqlConnection, sequences: Sequence[int]) -> int:
     removed = 0
     for first in range(0, len(sequences), KEYS):
         chosen = sequences[first : first + KEYS]
+        seal_up_to(connection, max(chosen))
         alter(connection, [each._replace(after=None) for each in _checksums(connection, chosen)])
         removed += connection.execute(_DELETE.format(_marks(chosen)), chosen).rowcount
     return removed

@@ -144,6 +144,7 @@ async def test_what_retention_and_erasure_do_is_no_fault(journal, place, make):
             (10, 10),
             (10, 4),
             (10, 0),
+            (1, 1),
         ]
 
 

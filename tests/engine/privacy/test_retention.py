@@ -170,3 +170,22 @@ async def test_an_old_payment_that_cannot_be_read_is_purged_where_damage_is_skip
         shop.engine.damage.policy = "skip"
         shop.now += 2 * DAY + 1
         assert await purge_account(shop.engine, shop.account) == OLD_PAYMENTS
+
+
+async def test_a_service_whose_newest_entry_was_purged_starts_again_and_gives_its_number_to_none(
+    tmp_path: Path,
+) -> None:
+    monitored = EVENTS + "  monitor many when signs >= 1\n"
+    sent = {"type": "sign_in", "data": {"user_id": "u"}}
+    async with open_shop(tmp_path / "live") as shop:
+        await shop.publish(monitored, "event", "sign_in")
+        await shop.happen({**sent, "id": "old", "timestamp": instant(shop.now)})
+        last = shop.engine.journal.last_sequence()
+        shop.now += 400 * DAY
+        assert await purge_account(shop.engine, shop.account) == 1
+        assert shop.engine.journal.last_sequence() == last
+        now = shop.now
+        folder = killed(shop.engine.folder, tmp_path / "killed")
+    async with open_shop(folder, now) as again:
+        await again.happen({**sent, "id": "new", "timestamp": instant(again.now)})
+        assert again.engine.journal.last_sequence() == last + 1

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,9 +26,10 @@ from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.damage import UNREADABLE, named_damage
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind
+from tollkeeper.engine.journal.reads import sequence_at
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.monitors import outbox
-from tollkeeper.engine.monitors.alerts import Transition, transitions_of
+from tollkeeper.engine.monitors.alerts import Transition, has_transitions, transitions_of
 from tollkeeper.engine.monitors.states import MonitorKey, Monitors, transitions_at
 from tollkeeper.engine.programs.active import ActivePrograms, choose_event_type
 from tollkeeper.engine.runtime import Engine
@@ -222,17 +223,15 @@ async def recover_alerts(engine: Engine) -> None:
     noted = await engine.outbox.read(outbox.listed_up_to)
     for of, state in await engine.outbox.read(outbox.monitor_states):
         engine.monitors.states.set(of, state)
-    kinds = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT, Kind.CHANGE)
-    batches = engine.journal.replay(after=noted, kinds=kinds)
-    while batch := await _next(batches):
-        for entry in batch:
-            try:
-                transitions = transitions_of(entry.outcome)
-            except UNREADABLE as error:
-                engine.damage.meet(entry, error)
-                continue
-            if transitions:
-                await _note_again(engine, entry, transitions)
+    entries = await _entries_that_may_alert(engine, noted)
+    while (entry := await _next_watched(entries)) is not None:
+        try:
+            transitions = transitions_of(entry.outcome)
+        except UNREADABLE as error:
+            engine.damage.meet(entry, error)
+            continue
+        if transitions:
+            await _note_again(engine, entry, transitions)
     for account in engine.state.accounts:
         await _forget_in_outbox(engine, engine.monitors.states.forget_excess(account))
     engine.monitors.noted = noted
@@ -285,9 +284,30 @@ async def _forget_in_outbox(engine: Engine, gone: Sequence[MonitorKey]) -> None:
         await engine.outbox.write(partial(outbox.forget_monitor_states, gone=some))
 
 
-async def _next(batches: Iterator[list[Entry]]) -> list[Entry] | None:
+async def _entries_that_may_alert(engine: Engine, after: int) -> Iterator[Entry]:
+    """All changes after a sequence number, then the payments, updates and events since some account
+    first had an event type: only there are monitors."""
+    changes = engine.journal.changes(after=after)
+    stored = [
+        version.stored_at
+        for account in engine.state.accounts.values()
+        for (kind, _), file in account.files.items()
+        if kind == "event"
+        for version in file.versions
+    ]
+    if not stored:
+        return changes
+    first = await engine.journal.query(partial(sequence_at, time=min(stored)))
+    kinds = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT)
+    records = engine.journal.replay(after=max(after, first - 1), kinds=kinds)
+    return chain(changes, chain.from_iterable(records))
+
+
+async def _next_watched(entries: Iterator[Entry]) -> Entry | None:
+    """The next entry with a transition, None at the end."""
+    watched = (entry for entry in entries if has_transitions(entry.outcome))
     with named_damage():
-        return await asyncio.to_thread(next, batches, None)
+        return await asyncio.to_thread(next, watched, None)
 
 
 async def _note_again(engine: Engine, entry: Entry, transitions: Sequence[Transition]) -> None:

@@ -273,6 +273,11 @@ class Journal(ABC):
                 connection, account, since, after, up_to, kinds, containing
             )
 
+    def changes(self, *, after: int) -> Iterator[Entry]:
+        """Every account's changes after a sequence number, oldest first. Blocks as `replay`."""
+        with self._reader() as connection:
+            yield from reads.changes(connection, after)
+
     def replay_back(self, account: int, kind: Kind, *, before: int | None) -> Iterator[Entry]:
         """The account's entries of a kind that arrived before a time (µs), None for all, newest first.
 

@@ -56,9 +56,14 @@ class _Outcome(Struct, frozen=True):
 _decode_outcome = msgspec.json.Decoder(_Outcome).decode
 
 
+def has_transitions(outcome: bytes | None) -> bool:
+    """Whether there may be transitions in the outcome of a journal entry of any kind."""
+    return outcome is not None and b'"turns"' in outcome
+
+
 def transitions_of(outcome: bytes | None) -> tuple[Transition, ...]:
     """The monitors' transitions in the outcome of a journal entry of any kind."""
-    if outcome is None or b'"turns"' not in outcome:
+    if outcome is None or not has_transitions(outcome):
         return ()
     return _decode_outcome(outcome).transitions
 

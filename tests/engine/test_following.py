@@ -13,6 +13,7 @@ from shutil import copy
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.following import (
     Following,
+    become_owner,
     begin_to_follow,
     catch_up,
     fill_again,
@@ -28,12 +30,25 @@ from tollkeeper.engine.following import (
 )
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
+from tollkeeper.engine.journal.contract import Fenced
 from tollkeeper.engine.journal.postgres.journal import follow_database
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.open import fill_windows, open_on
+from tollkeeper.engine.privacy.retention import purge_account
 from tollkeeper.engine.programs.active import choose_programs
+from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.engine.runtime import Engine
-from tollkeeper.tests.engine.happenings import CARDS, RULE, USERS, bare, happen, instant, pay, steps
+from tollkeeper.tests.engine.happenings import (
+    CARDS,
+    DAY,
+    RULE,
+    USERS,
+    bare,
+    happen,
+    instant,
+    pay,
+    steps,
+)
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.postgres import empty, own_database
 
@@ -187,6 +202,56 @@ def test_nothing_is_counted_that_the_standby_may_not_have(database: str, tmp_pat
                 assert await known(following.engine, shop.account, shop.now) == before
                 await caught_up(shop, following)
                 assert await known(following.engine, shop.account, shop.now) != before
+
+    empty(database)
+    asyncio.run(run())
+
+
+def end_lease(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE shards SET lease_until = clock_timestamp()")
+
+
+@pytest.mark.parametrize("done", [0, 1, 3])
+def test_a_purge_that_a_takeover_cuts_off_is_finished_by_the_next_owner(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.journal.retention.CHUNK", 1)
+    monkeypatch.setattr("tollkeeper.engine.journal.retention.STEP_S", 0)
+    monkeypatch.setattr("tollkeeper.engine.journal.retention.KEYS", 2)
+
+    async def run() -> None:
+        async with open_shop(Database(database, tmp_path / "owner")) as shop:
+            await shop.do(ChangeSettings("shop", {"retention_days": 6}))
+            await shop.publish(RULE)
+            for number in range(5):
+                await pay(shop, f"old-{number}", bare(status="declined"))
+            await shop.engine.journal.renew()
+            async with following_of(shop, database, tmp_path / "follower") as following:
+                shop.now += 6 * DAY + 1
+                await pay(shop, "new", bare())
+                await caught_up(shop, following)
+                journal: Any = shop.engine.journal
+                write, steps_made = journal.run, count()
+
+                async def until_taken(work: Any) -> Any:
+                    is_removal = getattr(work, "__name__", "") == "step"
+                    if is_removal and next(steps_made) == done:
+                        end_lease(database)
+                        assert await following.journal.take_over("serve", "")
+                    return await write(work)
+
+                journal.run = until_taken
+                with pytest.raises(Fenced):
+                    await purge_account(shop.engine, shop.account)
+                await become_owner(following)
+                next_owner = following.engine
+                assert await purge_account(next_owner, shop.account) == 5 - done
+                assert await purge_account(next_owner, shop.account) == 0
+                left = await known(next_owner, shop.account, shop.now)
+                await next_owner.journal.flush()
+                async with following_of(shop, database, tmp_path / "anew") as anew:
+                    assert await known(anew.engine, shop.account, shop.now) == left
 
     empty(database)
     asyncio.run(run())

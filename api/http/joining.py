@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from socket import SHUT_RDWR, socket
 from ssl import SSLContext
@@ -112,7 +112,7 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
         snapshot.replace(folder / FILE)
         write_seen_amendment(folder, journal.identity(), min(known))
         log.info("windows_taken", owner=standing.owner)
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, HTTPException) as error:
         log.info("windows_not_taken", owner=standing.owner, reason=str(error) or "it is silent")
     finally:
         # A node that is told to end would wait for a thread that waits for the owner.
@@ -140,7 +140,7 @@ def _take(
 ) -> int:
     """Write one file; return the last amendment that it takes into account. One that `is_checked` when
     it is read need not be on disk. The connection's socket is added to `sockets`. Raises `OSError`,
-    `HTTPException`, `ValueError`.
+    `HTTPException`.
     """
     with closing(_connect(address, tls)) as connection:
         # The connection lets go of its socket if the owner is to end it after the answer.
@@ -154,7 +154,7 @@ def _take(
             raise ConnectionError(f"the owner answers {answer.status} for `{name}`")
         way.settimeout(_PART_S)
         left, amended = (
-            int(answer.headers.get(name, "")) for name in ("content-length", _AMENDED.decode())
+            _number(answer, each, name) for each in ("content-length", _AMENDED.decode())
         )
         part = memoryview(bytearray(_PART))
         with path.open("wb") as file:
@@ -171,6 +171,14 @@ def _take(
         return amended
 
 
+def _number(answer: HTTPResponse, header: str, name: str) -> int:
+    """The number in a header of the answer for the file `name`. Raises `OSError` without one."""
+    value = answer.headers.get(header, "")
+    if not (value.isascii() and value.isdecimal()):
+        raise ConnectionError(f"the owner's answer for `{name}` has no number as `{header}`")
+    return int(value)
+
+
 def _connect(address: str, tls: SSLContext | None) -> HTTPConnection:
     """Connect to the node at an `http` or `https` address. Raises `OSError`."""
     node = urlsplit(address)
@@ -180,7 +188,10 @@ def _connect(address: str, tls: SSLContext | None) -> HTTPConnection:
         if node.scheme == "https"
         else HTTPConnection(host, port, timeout=CONNECT_S)
     )
-    connection.connect()
+    try:
+        connection.connect()
+    except UnicodeError as error:
+        raise OSError(f"`{host}` is no name of a host") from error
     return connection
 
 

@@ -20,6 +20,7 @@ from tollkeeper.engine.registry.settings import (
     MAX_CLOCK_SKEW_MS,
     MAX_RATE,
     MAX_RETENTION_DAYS,
+    guarded_settings,
     show_settings,
 )
 from tollkeeper.engine.registry.state import Account
@@ -138,17 +139,21 @@ class AccountAnswer(Struct, frozen=True):
 
 
 class AccountRead(Struct, frozen=True):
+    """`guarded` are the settings whose change needs another person's approval now."""
+
     account: AccountView  # type: ignore[valid-type]
     windows: WindowsUse
+    guarded: list[str]
 
 
 class AccountBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings to change. `windows` is accepted and ignored, so that an answer may be sent
-    back.
+    """The settings to change. `windows` and `guarded` are accepted and ignored, so that an answer may
+    be sent back.
     """
 
     account: AccountChange  # type: ignore[valid-type]
     windows: WindowsUse | UnsetType = UNSET
+    guarded: list[str] | UnsetType = UNSET
 
 
 class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,6 +161,7 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
 
     account: dict[str, Any]
     windows: Any = None
+    guarded: Any = None
 
 
 @operation(
@@ -167,7 +173,7 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
     doc=(
         "Thresholds, default rule, time zone, exchange rates, retention, clock skew, extra "
         "codes, approvals, costs, holdout and shared lists; also how much of their limit "
-        "the account's windows use."
+        "the account's windows use, and which settings need another person's approval now."
     ),
     scope="settings:read",
     answers={200: Answer("The settings.")},
@@ -175,7 +181,8 @@ class SentAccount(Struct, frozen=True, forbid_unknown_fields=True):
 async def read_account(request: Request) -> AccountRead:
     status = await request.engine.windows.status(request.key.account)
     windows = WindowsUse(status.entries, status.cap, status.over_cap)
-    return AccountRead(account_view(request.account), windows)
+    guarded = sorted(guarded_settings(request.account))
+    return AccountRead(account_view(request.account), windows, guarded)
 
 
 @operation(

@@ -77,16 +77,19 @@ def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsCh
     return SettingsChanged(msgspec.structs.replace(account.settings, **new), changed)
 
 
-def check_settings_alone(account: Account, change: SettingsChanged) -> None:
-    """Raise `Forbidden` for a change that needs another person's approval.
+def guarded_settings(account: Account) -> set[str]:
+    """The settings whose change needs another person's approval.
 
-    That includes changing which changes need approval.
+    That includes which changes need approval.
     """
     approvals = account.settings.approvals
     guarded = {*_GUARDED} if approvals.thresholds else set()
-    if approvals != Approvals():
-        guarded.add("approvals")
-    if met := guarded.intersection(change.changed):
+    return guarded if approvals == Approvals() else guarded | {"approvals"}
+
+
+def check_settings_alone(account: Account, change: SettingsChanged) -> None:
+    """Raise `Forbidden` for a change that needs another person's approval."""
+    if met := guarded_settings(account).intersection(change.changed):
         message = "another person must approve this: propose it"
         raise Forbidden(f"account.{min(met)}", message)
 

@@ -88,11 +88,10 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
     }
     if here.may("lists:read"):  # otherwise the form offers no lists
         wanted["merchant_lists"] = sorted(map(str, form.getall("merchant_list", [])))
-    known = (await here.client.get("/v1/account"))["account"]
+    found = await here.client.get("/v1/account")
+    known = found["account"]
     changed = {name: value for name, value in wanted.items() if value != known[name]}
-    shared = {
-        name: changed.pop(name) for name in _approval_settings(known["approvals"]) & changed.keys()
-    }
+    shared = {name: changed.pop(name) for name in found["guarded"] if name in changed}
     if changed:
         await here.client.send("PUT", "/v1/account", body={"account": changed})
     if shared:
@@ -100,12 +99,6 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
         made = await here.client.send("POST", "/v1/proposals", body={"proposal": proposal})
         return go_to(proposed_address(made["proposal"]["number"]))
     return go_to(target(SETTINGS, saved="1"))
-
-
-def _approval_settings(approvals: JsonObject) -> set[str]:
-    """Return the settings whose change needs another person's approval."""
-    guarded = {"thresholds", "holdout", "retention_days"} if approvals["thresholds"] else set()
-    return guarded | {"approvals"} if any(approvals.values()) else guarded
 
 
 def _number(text: str) -> Any:

@@ -410,3 +410,15 @@ async def test_figures_of_a_backtest_are_kept_with_the_version_that_it_tried(tea
     kept = (await team.propose(publish=PUBLISH, backtest=run["id"])).json()["proposal"]["backtest"]
     assert (kept["payments"], kept["changed"]) == (3, 3)
     assert [each["now"] for each in kept["moved"]] == ["deny"]
+
+
+async def test_the_account_says_which_settings_another_person_must_approve(team: Team) -> None:
+    found = (await team.rui.get("/v1/account")).json()
+    assert found["guarded"] == [
+        "approvals",
+        "default_rule",
+        "holdout",
+        "retention_days",
+        "thresholds",
+    ]
+    assert (await team.rui.put("/v1/account", json=found)).status_code == 200

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from tollkeeper.engine.instants import DAY
 from tollkeeper.engine.journal.contract import Fenced, JournalError, Unavailable
 from tollkeeper.engine.journal.damage import UNREADABLE
-from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.retention import OldRecord, TakeTurns
 from tollkeeper.engine.keep import purge_alerts, purge_states
 from tollkeeper.engine.labels.payment_state import payment_state
@@ -111,27 +111,25 @@ async def _find_counted(
 ) -> dict[int, Record]:
     """The payments and events as windows count them, by sequence number. Raises `JournalError`."""
     read_event, found = event_reader(engine.state.accounts[account]), {}
-    for sequence, kind, _ in old:
-        if kind not in (Kind.PAYMENT, Kind.EVENT):
+    for sequence, kind, id_ in old:
+        if kind == Kind.PAYMENT:
+            known = await engine.journal.first_and_last(account, id_)
+        elif kind == Kind.EVENT and (event := await engine.journal.entry(sequence)):
+            known = event, event
+        else:
             continue
-        entry = await engine.journal.entry(sequence)
-        if entry is not None:
+        if known is not None:
             try:
                 found[sequence] = (
-                    read_event(entry) if kind == Kind.EVENT else await _payment(engine, entry)
+                    read_event(known[0])
+                    if kind == Kind.EVENT
+                    else payment_record(account, id_, await payment_state(engine, *known))
                 )
             except UNREADABLE as error:
                 # No window counts it.
-                engine.damage.meet(entry, error)
+                engine.damage.meet(known[0], error)
         await asyncio.sleep(0)
     return found
-
-
-async def _payment(engine: Engine, created: Entry) -> Record:
-    """A payment as its updates left it."""
-    known = await engine.journal.first_and_last(created.account, created.id)
-    state = await payment_state(engine, *(known or (created, created)))
-    return payment_record(created.account, created.id, state)
 
 
 async def _uncount(engine: Engine, records: Iterable[Record]) -> None:

@@ -33,6 +33,8 @@ ProofAnswer: TypeAlias = Literal["proved", "refuted", "not proved"]
 ProofBasis: TypeAlias = Literal["action", "condition"]
 Move: TypeAlias = Literal["wider", "narrower"]
 
+TOO_LARGE = "its numbers or texts become too large for a proof"
+_OUT_OF_MEMORY = "out of memory"
 _Given = ParamSpec("_Given")
 
 
@@ -64,6 +66,10 @@ def _question(answer: Callable[_Given, ProofVerdict]) -> Callable[_Given, ProofV
             return answer(*given, **named)
         except NotProvedError as error:
             return ProofVerdict("not proved", (str(error),))
+        except z3.Z3Exception as error:
+            if _OUT_OF_MEMORY not in str(error):
+                raise
+            return ProofVerdict("not proved", (TOO_LARGE,))
 
     return ask
 

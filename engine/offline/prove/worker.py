@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
+import z3
+
 from tollkeeper.engine.offline.prove.questions import SECONDS
 from tollkeeper.engine.offline.prove.search import SLACK
 
@@ -27,6 +29,8 @@ _STALLED = 5
 waits for something that never comes: whoever asked waits for no longer.
 """
 _START_S = 30.0
+_MEGABYTES = 512
+"""The solver's memory for a question."""
 
 
 class Worker:
@@ -129,6 +133,7 @@ def _serve(pipe: Connection) -> None:
 def _answer(
     pipe: Connection, question: Callable[..., Any], given: tuple[Any, ...], seconds: float
 ) -> None:
+    z3.set_param("memory_max_size", _MEGABYTES)
     # With the default handler the signal ends the process, whatever the solver is doing.
     signal.setitimer(signal.ITIMER_PROF, seconds * _PATIENCE)
     try:

@@ -12,6 +12,7 @@ from tollkeeper.engine.offline.prove import search
 from tollkeeper.engine.offline.prove.as_test import counterexample_test
 from tollkeeper.engine.offline.prove.proofs import compare_rules, prove_rule
 from tollkeeper.engine.offline.prove.questions import (
+    TOO_LARGE,
     ProofVerdict,
     compare_programs,
     keep_promise,
@@ -35,6 +36,17 @@ def rule(text: str) -> Rule:
     reading = read_file(f"rule r\n{text}".encode(), KnownNames())
     assert isinstance(reading.program, Rule), reading.diagnostics
     return reading.program
+
+
+def squared(times: int) -> Rule:
+    lets = "".join(f"  let l{each} = l{each - 1} * l{each - 1}\n" for each in range(1, times))
+    return rule(f"  let l0 = amount / 7\n{lets}  condition c when l{times - 1} > 5 then deny\n")
+
+
+def test_a_proof_whose_numbers_become_too_large_ends_with_words() -> None:
+    with open_worker() as asking:
+        verdict = asking.ask(reach, squared(498), 0)
+    assert verdict == ProofVerdict("not proved", (TOO_LARGE,))
 
 
 @pytest.fixture(scope="module")

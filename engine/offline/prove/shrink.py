@@ -14,7 +14,7 @@ import z3
 from tollkeeper.engine.lists.environment import RATE_SCALE
 from tollkeeper.engine.offline.prove import clock
 from tollkeeper.engine.offline.prove.encoder import Encoder
-from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT, TRANSACTIONS
+from tollkeeper.engine.offline.prove.payment import CARD_FINGERPRINT, TRANSACTIONS, PaymentSource
 from tollkeeper.engine.offline.prove.terms import WITHOUT_VALUE, Formula, SmtTerm
 from tollkeeper.engine.offline.prove.witness import NOON, WitnessReader
 from tollkeeper.grammar import types as t
@@ -37,12 +37,13 @@ FindPayment: TypeAlias = Callable[[Sequence[Formula]], WitnessReader | None]
 
 def shrink(encoder: Encoder, first: WitnessReader, find: FindPayment) -> None:
     """Shrink: the payment that `find` finds last is the smallest, or `first` is."""
-    _Shrinking(first, find).pin(encoder)
+    _Shrinking(encoder.source, first, find).pin(encoder)
 
 
 class _Shrinking:
-    def __init__(self, first: WitnessReader, find: FindPayment) -> None:
+    def __init__(self, source: PaymentSource, first: WitnessReader, find: FindPayment) -> None:
         self.reader = first
+        self._source = source
         self._find = find
         self._kept: list[Formula] = []
 
@@ -98,9 +99,10 @@ class _Shrinking:
                 if not self._wish(value == _EXAMPLE):
                     self._least(value)
             case t.Instant():
-                if not self._wish(value == NOON):
+                usual_time = self._usual_time(value)
+                if not self._wish(value == usual_time):
                     self._wish(clock.within_span(value))
-                    self._least(value - NOON)
+                    self._least(value - usual_time)
             case t.Duration():
                 self._wish(value % _MINUTE == 0)
                 self._least(value)
@@ -110,6 +112,11 @@ class _Shrinking:
             case t.Number():
                 if not self._first_of(value == size for size in _ROUND):
                     self._least(value)
+
+    def _usual_time(self, value: Formula) -> Formula:
+        """Return noon for the payment's time, and that time for all others."""
+        own = self._source.fields.get(("timestamp",))
+        return NOON if own is None or value.eq(own.value) else own.value
 
     def _least(self, value: Formula) -> None:
         """Minimise a whole number's distance from zero by bisection; positive if possible."""

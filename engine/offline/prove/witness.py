@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, cast
@@ -181,7 +182,8 @@ def witness_of(encoder: Encoder, reader: WitnessReader) -> Witness:
         _put(body, path, as_sent(value, term.type))
     _put_headers(source.headers, reader, body, fields)
     _put_metadata(encoder, reader, body, fields)
-    body["transactions"] = _transactions(encoder, reader)
+    moment = body.setdefault("timestamp", from_microseconds(NOON))
+    body["transactions"] = _transactions(encoder, reader, moment)
     _fill_required(body)
     facts = _facts(body, clients)
     lists, environment = _environment(encoder, reader)
@@ -278,7 +280,10 @@ def _put_metadata(
         _put(body, ("metadata", key), entry)
 
 
-def _transactions(encoder: Encoder, reader: WitnessReader) -> list[dict[str, Any]]:
+def _transactions(
+    encoder: Encoder, reader: WitnessReader, moment: datetime
+) -> list[dict[str, Any]]:
+    """The attempts, made at `moment` where it doesn't matter when."""
     source = encoder.source
     count = 0 if source.count is None else reader.number(source.count)
     found: list[dict[str, Any]] = [msgspec.to_builtins(_ATTEMPT) for _ in range(count)]
@@ -289,7 +294,7 @@ def _transactions(encoder: Encoder, reader: WitnessReader) -> list[dict[str, Any
             continue
         _put(found[index], path, as_sent(reader.of(term.value, term.type), term.type))
     for each in found:
-        each.setdefault("timestamp", from_microseconds(NOON))
+        each.setdefault("timestamp", moment)
         if each["status"] in ("succeeded", "declined"):
             each["connector"].setdefault("response_code", "0")
     return found
@@ -297,7 +302,6 @@ def _transactions(encoder: Encoder, reader: WitnessReader) -> list[dict[str, Any
 
 def _fill_required(body: dict[str, Any]) -> None:
     body.setdefault("id", "counterexample")
-    body.setdefault("timestamp", from_microseconds(NOON))
     for path, value in _REQUIRED.items():
         always = path[0] != "device" and path[:2] != ("method", "card")
         holder: Any = body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,35 @@ def rule(text: str) -> Rule:
     reading = read_file(f"rule r\n{text}".encode(), KnownNames())
     assert isinstance(reading.program, Rule), reading.diagnostics
     return reading.program
+
+
+@pytest.mark.parametrize(
+    ("when", "after"),
+    [
+        (
+            'weekday(timestamp, "UTC") == "saturday" and any(transactions where status == "failed")',
+            0,
+        ),
+        ('hour(timestamp, "UTC") == 3 and any(transactions where hour(timestamp, "UTC") == 5)', 2),
+        (
+            """timestamp < "2025-05-05T00:00:00Z" and count(transactions) > 1
+            and all(transactions where timestamp >= "2025-05-05T00:00:00Z")""",
+            0,
+        ),
+    ],
+)
+def test_the_attempts_of_a_payment_that_is_shown_are_near_it(
+    worker: Worker, when: str, after: int
+) -> None:
+    verdict = worker.ask(reach, rule(f"  condition c when {when} then deny\n"), 0)
+    assert verdict is not None
+    assert verdict.witness is not None
+    payment = verdict.witness.facts.payment
+    assert payment.transactions
+    for each in payment.transactions:
+        assert abs(each.timestamp - payment.timestamp - timedelta(hours=after)) < timedelta(
+            seconds=1
+        )
 
 
 def squared(times: int) -> Rule:

@@ -135,6 +135,15 @@ def list_without_sign(span: Span, name: str) -> Diagnostic:
     )
 
 
+def without_use(span: Span, name: str, definitions: str) -> Diagnostic:
+    return _error(
+        "unknown-name",
+        span,
+        f"there is no field {_quote(name)}",
+        f"the definitions `{definitions}` have it: write `use {definitions}` above",
+    )
+
+
 def name_of_definitions(span: Span, name: str) -> Diagnostic:
     """`span` is the name of the definitions, with the dot."""
     return _error(

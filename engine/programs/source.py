@@ -59,13 +59,11 @@ def find_all(text: str, known: KnownNames) -> tuple[Diagnostic, ...]:
 
 
 def with_shipped(known: KnownNames, uses: Sequence[str]) -> tuple[KnownNames, dict[str, str]]:
-    """Add the shipped definitions that a file uses to the names it can refer to; also gives their
-    texts.
+    """Add the shipped definitions to the names that a file can refer to; also gives the texts of those
+    that it uses.
 
     The account's own definitions take precedence over shipped ones of the same name.
     """
-    if not uses:
-        return known, {}
     there, shipped = known.definitions, shipped_definitions()
     own = {
         name for name in shipped if there.get(name, shipped[name].program) != shipped[name].program

@@ -157,6 +157,9 @@ def _unknown(
     if len(path) == 1 and path[0] in FUNCTIONS:
         work.report(say.function_alone(spans[0], FUNCTIONS[path[0]]))
         return
+    if len(path) == 1 and (definitions := _definitions_with(work, path[0])) is not None:
+        work.report(say.without_use(spans[0], path[0], definitions))
+        return
     depth = 0
     while depth < len(path) - 1 and ".".join(path[: depth + 1]) in fields:
         depth += 1
@@ -177,6 +180,16 @@ def _unknown(
         [name for name in fields if name.split(".")[-1] == path[depth]] if depth == 0 else []
     )
     work.report(say.unknown_name(spans[depth], ".".join(path), path[depth], kin, elsewhere))
+
+
+def _definitions_with(work: Work, name: str) -> str | None:
+    """Return the name of definitions that have a let of this name."""
+    found = (
+        each.name
+        for each in work.known.definitions.values()
+        if each is not None and any(let.name == name for let in each.lets)
+    )
+    return next(found, None)
 
 
 def field_of(work: Work, scope: Scope, node: s.Expression) -> t.Type | None:

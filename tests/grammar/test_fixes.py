@@ -204,6 +204,15 @@ def test_what_is_offered_of_a_let_depends_on_the_let():
     ]
 
 
+@pytest.mark.parametrize("uses", ["", "  use own\n"])
+def test_a_name_of_definitions_that_are_not_used_says_which_they_are(uses):
+    own = read_file(b"definitions own\n  let large = amount > 1000\n", KnownNames()).program
+    text = f"rule r\n{uses}  condition c when payments_1h_per_card > 3 and lrge then deny\n"
+    found = read_file(text.encode(), KnownNames(definitions={"own": own})).diagnostics
+    told = "the definitions `velocity` have it: write `use velocity` above"
+    assert next(each.help for each in found if each.code == "unknown-name") == told
+
+
 def test_a_field_of_an_event_type_is_none_of_the_payments():
     text = (
         'event e\n  field amount: string\n  metric m = count(events where amount.lower() == "x")\n'

@@ -71,7 +71,8 @@ _LONGEST = 64
 
 
 def likely_word(word: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate that `word` was most likely meant to be, ignoring case.
+    """Return the candidate that `word` was most likely meant to be, ignoring case: the only one of
+    which it is the first word, or the most similar one.
 
     Comparing two words takes quadratic time, so long words are skipped, and only the first of very
     many candidates are tried.
@@ -80,7 +81,11 @@ def likely_word(word: str, candidates: Iterable[str]) -> str | None:
         return None
     short = (each for each in islice(candidates, _MOST_CANDIDATES) if len(each) <= _LONGEST)
     by_folded = {candidate.casefold(): candidate for candidate in short}
-    close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    folded = word.casefold()
+    begun = [each for each in by_folded if each.startswith(f"{folded}_")]
+    if len(begun) == 1:
+        return by_folded[begun[0]]
+    close = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 

@@ -36,6 +36,10 @@ def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.
 
 
 def _in_entry(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.Expression | None:
+    if isinstance(node.container, s.Name) and names.is_unknown(work, scope, node.container):
+        infer(work, scope, node.value, None)
+        work.report(say.unknown_list(node.container.span, node.container.text, work.lists))
+        return None
     entry = infer(work, scope, node.container, None)
     if not isinstance(entry, p.MetadataFact):
         infer(work, scope, node.value, None)

@@ -213,6 +213,17 @@ def test_a_name_of_definitions_that_are_not_used_says_which_they_are(uses):
     assert next(each.help for each in found if each.code == "unknown-name") == told
 
 
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("user.id in blocked", "declare it: `list blocked: string`"),
+        ('device.ip in ["10.0.0.0/8"]', "did you mean `ip_address`?"),
+    ],
+)
+def test_a_name_that_is_written_too_short_is_told_in_full(expression, told):
+    assert [each.help for each in errors_in(rule(expression))] == [told]
+
+
 def test_a_field_of_an_event_type_is_none_of_the_payments():
     text = (
         'event e\n  field amount: string\n  metric m = count(events where amount.lower() == "x")\n'

@@ -39,7 +39,7 @@ check: install types
 # mypy finds a package by its folder's name, and the repository's may be any: the link gives it ours.
 types: install
 	@mkdir -p $(VENV)/typing && ln -sfn ../.. $(VENV)/typing/tollkeeper
-	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p tollkeeper.grammar -p tollkeeper.engine -p tollkeeper.api -m tollkeeper.cli -m tollkeeper.client
+	MYPYPATH=$(VENV)/typing $(BIN)/mypy -p tollkeeper.grammar -p tollkeeper.engine -p tollkeeper.api -p tollkeeper.bench -m tollkeeper.cli -m tollkeeper.client
 
 test: check
 	$(BIN)/pytest -n auto --dist worksteal

@@ -19,10 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import uvicorn
 from litestar import Litestar, asgi
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, LifeSpanScope, LifeSpanSend, Receive, Scope, Send
 
 from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.serve import run_background
@@ -30,7 +31,7 @@ from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import furnish
 from tollkeeper.bench.load import LoadResult, load
 from tollkeeper.bench.servers import Server, calling, free_port, serving
-from tollkeeper.bench.tables import show
+from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal.lock import SERVICE_PURPOSE
 from tollkeeper.engine.open import open_engine
 
@@ -40,7 +41,7 @@ SERVERS = ("uvicorn", "granian")
 FOLDER = "BENCH_FOLDER"
 
 
-async def bare(scope: Scope, receive: Receive, send: Send) -> None:
+async def bare(scope: Scope | LifeSpanScope, receive: Receive, send: Send) -> None:
     """Read the body, answer with a constant."""
     if scope["type"] == "lifespan":
         await awake(receive, send)
@@ -48,7 +49,7 @@ async def bare(scope: Scope, receive: Receive, send: Send) -> None:
         return
     more = True
     while more:
-        more = (await receive()).get("more_body", False)
+        more = bool((await receive()).get("more_body", False))
     await send({"type": "http.response.start", "status": 201, "headers": HEADERS})
     await send({"type": "http.response.body", "body": ANSWER, "more_body": False})
 
@@ -59,7 +60,7 @@ class Whole:
     def __init__(self) -> None:
         self.app: ASGIApp = bare
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope | LifeSpanScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             await self.app(scope, receive, send)
             return
@@ -81,12 +82,12 @@ routed = Litestar(
 
 async def awake(receive: Receive, send: Send) -> None:
     await receive()
-    await send({"type": "lifespan.startup.complete"})
+    await cast("LifeSpanSend", send)({"type": "lifespan.startup.complete"})
 
 
 async def asleep(receive: Receive, send: Send) -> None:
     await receive()
-    await send({"type": "lifespan.shutdown.complete"})
+    await cast("LifeSpanSend", send)({"type": "lifespan.shutdown.complete"})
 
 
 def serve(server: str, name: str, port: int) -> None:
@@ -161,7 +162,7 @@ def measure_servers(
 def show_servers(title: str, found: dict[str, list[LoadResult]], one: str = "uvicorn") -> None:
     """Print medians, and each CPU as a multiple of that of `one`."""
     first = median(each.cpu_each for each in found[one])
-    rows = []
+    rows: list[list[Cell]] = []
     for name, loads in found.items():
         cpu = median(each.cpu_each for each in loads)
         rate, p99 = median(each.rate for each in loads), median(each.p99 for each in loads)

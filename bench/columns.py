@@ -45,6 +45,7 @@ from tollkeeper.engine.offline.columns.backtest import backtest_columns
 from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.programs.load import shipped_program
 from tollkeeper.engine.programs.source import read_file
+from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.accounts import CreateAccount
 from tollkeeper.engine.publish.activate import Store
 from tollkeeper.engine.stored_records import encode_stored
@@ -97,9 +98,9 @@ def rule(text: str) -> Rule:
 
 async def furnish(folder: Path, at: int) -> None:
     async with open_engine(folder, "bench", clock=lambda: at) as engine:
-        await CreateAccount("shop").perform(engine, "bench", lambda _share: None)
+        await CreateAccount("shop").perform(engine, "bench", unwatched)
         store = Store("shop", "rule", "web_checkout", RULE, activate=True)
-        await store.perform(engine, "bench", lambda _share: None)
+        await store.perform(engine, "bench", unwatched)
 
 
 def outcomes(random: Random) -> list[bytes]:
@@ -196,14 +197,14 @@ def main() -> None:
 
         def tried(text: str) -> Callable[[], None]:
             def run() -> None:
-                of = (rule(text), (0, end), {}, lambda _share: None)
-                reports[text] = backtest_columns(target, "shop", *of)
+                reports[text] = backtest_columns(
+                    target, "shop", rule(text), (0, end), {}, unwatched
+                )
 
             return run
 
         def over_journal() -> None:
-            of = (rule(NEW_WINDOW), (0, end), {}, lambda _share: None)
-            report = backtest_account(folder, "shop", *of)
+            report = backtest_account(folder, "shop", rule(NEW_WINDOW), (0, end), {}, unwatched)
             assert report.payments == reports[NEW_WINDOW].payments
 
         pair = {

@@ -21,7 +21,7 @@ import msgspec
 
 from tollkeeper.api.http.answers import Analyses, BotBehaviour, PaymentCreated, PaymentResult
 from tollkeeper.bench.payments import body
-from tollkeeper.bench.tables import show
+from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.instants import now
 from tollkeeper.engine.intake.payment import Payment
 from tollkeeper.engine.intake.read import read_creation
@@ -51,7 +51,7 @@ def main() -> None:
     read = [read_creation(each, arrived) for each in bodies]
     reading = (time.process_time() - begun) / len(bodies) * 1e6
     payments = [each for each in read if isinstance(each, Payment)]
-    rows = []
+    rows: list[list[Cell]] = []
     for batch in BATCHES:
         front, decider = trial(payments, arrived, count // batch, batch)
         rows.append([f"{batch} at a time", front, decider])
@@ -87,9 +87,9 @@ def trial(payments: list[Payment], arrived: int, turns: int, batch: int) -> tupl
         answered = 0
         while answered < batch:
             buffer += front_end.recv(1 << 16)
-            while (packed := first_of(buffer)) is not None:
-                buffer = buffer[_LENGTH + len(packed) :]
-                decode(packed)
+            while (answer := first_of(buffer)) is not None:
+                buffer = buffer[_LENGTH + len(answer) :]
+                decode(answer)
                 answered += 1
     front = time.process_time() - begun
     os.waitpid(child, 0)

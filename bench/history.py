@@ -94,4 +94,4 @@ def template() -> str:
 
 def json_instant(instant: datetime) -> str:
     """Return an instant as JSON text."""
-    return msgspec.to_builtins(instant)
+    return str(msgspec.to_builtins(instant))

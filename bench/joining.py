@@ -59,7 +59,7 @@ class Start(NamedTuple):
     share: float
     complete: float
     own: float
-    index: float
+    indexing: float
 
 
 def fill(address: str, payments: int) -> None:

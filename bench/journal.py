@@ -14,11 +14,13 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -26,8 +28,11 @@ import uvloop
 
 from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.journal import list_contents, reads, schema
+from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Addition, Entry, Kind, ListEntry, Replacement
 from tollkeeper.engine.journal.sqlite import SqliteJournal, open_journal
+
+T = TypeVar("T")
 
 BODY, OUTCOME = bytes(1_750), bytes(330)
 START = 1_760_000_000_000_000
@@ -129,6 +134,11 @@ async def point_reads(journal: SqliteJournal, rows: int) -> tuple[float, float]:
     return (middle - start) / PROBES * 1e6, (end - middle) / PROBES * 1e6
 
 
+def read_all(journal: SqliteJournal) -> int:
+    """Read every entry, and return how many there are."""
+    return sum(map(len, journal.replay()))
+
+
 async def growth(folder: Path, sizes: list[int]) -> None:
     """How rates and reads change as the journal grows."""
     rows = 0
@@ -140,7 +150,7 @@ async def growth(folder: Path, sizes: list[int]) -> None:
             start = time.perf_counter()
             await journal.latest(1, Kind.PAYMENT)
             page = time.perf_counter() - start
-            replay = seconds(lambda reading=journal: sum(map(len, reading.replay())))
+            replay = seconds(partial(read_all, journal))
             count = seconds(journal.count)
             stored = (folder / schema.DATABASE_FILE).stat().st_size / size
             rate = APPENDS / await append_all(journal, entries(size + 1, APPENDS))
@@ -178,7 +188,7 @@ def indexes(folder: Path) -> None:
                 connection.execute(f"DROP INDEX {dropped}")
             first = reads.last_sequence(connection) + 1
             rows = entries(first, APPENDS)
-            taken = seconds(lambda rows=rows: insert_in_groups(connection, rows))
+            taken = seconds(partial(insert_in_groups, connection, rows))
             found.append((left, taken / APPENDS * 1e6))
     show("An append with fewer indexes, not waiting for the disk", ["indexes", "µs"], found)
 
@@ -197,9 +207,7 @@ def commits() -> None:
             connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
             rows = entries(1, 3 * APPENDS)
             groups = [rows[start : start + FEW] for start in range(0, len(rows), FEW)]
-            taken = [
-                1e3 * seconds(lambda group=group: commit(connection, group)) for group in groups
-            ]
+            taken = [1e3 * seconds(partial(commit, connection, group)) for group in groups]
         half, most = np.percentile(taken, (50, 99))
         found.append([f"{pages:,}", half, most, max(taken), sum(taken) / len(rows)])
     show(
@@ -223,10 +231,10 @@ class Stopwatch:
         self._run = journal.run
         journal.run = self.run  # type: ignore[method-assign]
 
-    async def run(self, work: Callable[[sqlite3.Connection], object]) -> object:
+    async def run(self, work: Callable[[SqlConnection], T]) -> T:
         """Run the work."""
 
-        def timed(connection: sqlite3.Connection) -> object:
+        def timed(connection: SqlConnection) -> T:
             start = time.perf_counter()
             try:
                 return work(connection)
@@ -240,10 +248,11 @@ async def other_writes(folder: Path, rows: int) -> None:
     """The longest time for which a purge, a rewrite and an import hold the writer."""
     found: list[tuple[str, str, float, float]] = []
     async with open_journal(folder, "bench") as journal:
-        for name, work in (
-            ("rewrite", lambda: journal.rewrite(1, lambda e: e._replace(outcome=b""))),
-            ("purge", lambda: journal.purge(1, START + rows * 1_000)),
-        ):
+        writes: dict[str, Callable[[], Awaitable[object]]] = {
+            "rewrite": lambda: journal.rewrite(1, lambda each: each._replace(outcome=b"")),
+            "purge": lambda: journal.purge(1, START + rows * 1_000),
+        }
+        for name, work in writes.items():
             watch = Stopwatch(journal)
             start = time.perf_counter()
             await work()

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tollkeeper.engine.decision import Action, AppliedRule, Decision
-from tollkeeper.engine.instants import DAY, from_microseconds
+from tollkeeper.engine.instants import DAY, MINUTE, from_microseconds
 from tollkeeper.engine.journal import reads, schema
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.labels.label import Label, LabelSource, Verdict, encode_label
@@ -34,7 +34,6 @@ from tollkeeper.engine.search.blocks import (
     pack_list,
 )
 from tollkeeper.engine.search.outcomes import PIECE, PIECE_SHIFT, outcome_digits
-from tollkeeper.engine.search.reading import MINUTE
 from tollkeeper.engine.search.runs import note_runs
 from tollkeeper.engine.search.terms import (
     NAMED,

@@ -16,6 +16,7 @@ import resource
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
@@ -30,7 +31,7 @@ from tollkeeper.engine.lists.contents import Contents, add_entries, build_conten
 from tollkeeper.engine.lists.csv_file import read_csv, write_csv
 from tollkeeper.engine.lists.entries import index_key
 from tollkeeper.engine.lists.imports import import_entries
-from tollkeeper.engine.lists.spec import ListSpec, Spec, TableSpec, lookup_of
+from tollkeeper.engine.lists.spec import ColumnType, ListSpec, Spec, TableSpec, lookup_of
 from tollkeeper.engine.lists.values import show_network
 from tollkeeper.grammar.program import Value
 
@@ -40,7 +41,10 @@ HOT = 500
 ROUNDS = 5
 ADDED = 2_000
 COLUMNS = '["BR","debit"]'
-COUNTRY_AND_FUNDING = {"country": "string", "funding": ("credit", "debit", "prepaid")}
+COUNTRY_AND_FUNDING: dict[str, ColumnType] = {
+    "country": "string",
+    "funding": ("credit", "debit", "prepaid"),
+}
 IPV4 = 0xFFFF << 32
 PAUSE_S = 0.002
 QUIET_S = 5.0
@@ -216,7 +220,7 @@ def measure_import(count: int) -> list[list[Cell]]:
                 lines = (f"{round_}-{number}\n" for number in range(count))
                 file.write_text("value\n" + "".join(lines))
                 command = ("lists", "import", "blocked", str(file), "--account", ACCOUNT)
-                phase(f"import, {round_}", lambda command=command: toll(folder, *command))
+                phase(f"import, {round_}", partial(toll, folder, *command))
     return rows
 
 

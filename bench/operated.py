@@ -297,9 +297,9 @@ def show_found(operated: Operated, minutes: float, rate: int) -> None:
             ["p50, ms", 1000 * cuts[49]],
             ["p99, ms", 1000 * cuts[98]],
             ["attempts cut off or while it was down", record.unanswered],
-            *([f"answered {status}", count] for status, count in sorted(record.statuses.items())),
-            *([f"done: {name}", count] for name, count in sorted(record.done.items())),
-            *([f"failed: {name}", count] for name, count in sorted(record.failed.items())),
+            *((f"answered {status}", count) for status, count in sorted(record.statuses.items())),
+            *((f"done: {name}", count) for name, count in sorted(record.done.items())),
+            *((f"failed: {name}", count) for name, count in sorted(record.failed.items())),
             ["share of the time without a service, %", 100 * record.away / (60 * minutes)],
             ["first start, s", next(iter(record.starts), 0)],
             ["slowest start, s", max(record.starts, default=0)],
@@ -341,7 +341,8 @@ def count_named(folder: Path, names: list[str]) -> int:
 
 async def ids_of(picture: Picture) -> tuple[set[str], set[str]]:
     """Return the ids of all payments, and of those that were updated."""
-    payments, updates = set(), set()
+    payments: set[str] = set()
+    updates: set[str] = set()
     for batch in picture.journal.replay(kinds=(Kind.PAYMENT, Kind.UPDATE)):
         for entry in batch:
             (payments if entry.kind == Kind.PAYMENT else updates).add(entry.id)

@@ -178,11 +178,9 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
             for each, *more in zip(quiet, *(within for _, within in busy), strict=True)
         ],
     )
-    targets = [Target("the slowest page, ms", max(float(row[-1]) for row in quiet), AIM_MS)]
+    targets = [Target("the slowest page, ms", max(float(str(row[-1])) for row in quiet), AIM_MS)]
     targets += [
-        Target(
-            f"the same while {came:,.0f} payments a second come", max(map(float, within)), AIM_MS
-        )
+        Target(f"the same while {came:,.0f} payments a second come", max(within), AIM_MS)
         for came, within in busy
     ]
     looking, cost = cycle(pages(newest)), page_cost(quiet)
@@ -198,12 +196,12 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
 
 def busy_pages(
     server: Server, browser: httpx.Client, newest: str, pause: int
-) -> tuple[float, list[Cell]]:
+) -> tuple[float, list[float]]:
     """Return how many payments a second came, and the ms within which each page was loaded 19 times of
     20 meanwhile.
     """
     with paying(server, pause) as paid:
-        within = [page_row(server, browser, page)[-1] for page in pages(newest)]
+        within = [float(str(page_row(server, browser, page)[-1])) for page in pages(newest)]
     return median(each.rate for each in paid), within
 
 
@@ -464,7 +462,7 @@ class Feed:
                 (Kind.PAYMENT, places[0], places[-1]),
             ).fetchone()
         disordered = sum(later <= place for place, later in pairwise(places))
-        return disordered + abs(stored - (len(places) - 1) - sum(self.skipped[1:]))
+        return disordered + abs(int(stored) - (len(places) - 1) - sum(self.skipped[1:]))
 
 
 def _place(journal: Any, payment: str) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -171,13 +171,13 @@ async def start(folder: Path) -> Start:
         return Start(*took, memory, (await engine.windows.status(1)).entries)
 
 
-def run_in_process(work: Callable[[], Awaitable[T]]) -> T:
+def run_in_process(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run in a process of its own, so that memory is that of one start."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_run, work).result()
 
 
-def _run(work: Callable[[], Any]) -> Any:
+def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return asyncio.run(work())
 
 
@@ -213,14 +213,14 @@ def measure(payments: int) -> None:
             [
                 ["reading and decoding alone", reading, None, 1.0, None, None],
                 *(
-                    [
+                    (
                         kind,
                         took.cpu,
                         took.wall,
                         took.cpu / reading,
                         took.elements,
                         took.memory,
-                    ]
+                    )
                     for kind, took in starts.items()
                 ),
             ],

@@ -126,13 +126,13 @@ def show_quality(seeds: Sequence[int], by_seed: Sequence[Sequence[ScoredPayment]
     found = []
     for seed, seen in zip(seeds, by_seed, strict=True):
         share = sum(each.bot for each in seen) / len(seen)
-        found.append((seed, len(seen), share, *_figures(seen)))
-    columns = list(zip(*(figures for _, _, _, *figures in found), strict=True))
+        found.append((seed, len(seen), share, _figures(seen)))
+    columns = list(zip(*(figures for _, _, _, figures in found), strict=True))
     rows: list[list[str | int]] = [["mean", "", "", *(f"{mean(each):.3f}" for each in columns)]]
     rows.append(["worst", "", "", *(f"{min(each):.3f}" for each in columns)])
     if len(seeds) > 1:
         rows.append(["deviation", "", "", *(f"{stdev(each):.3f}" for each in columns)])
-    for seed, count, share, *figures in sorted(found, key=lambda each: each[5]):
+    for seed, count, share, figures in sorted(found, key=lambda each: each[3][2]):
         shown = (f"{each:.3f}" for each in figures)
         rows.append([str(seed), f"{count:,}", f"{100 * share:.1f} %", *shown])
     show(

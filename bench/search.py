@@ -205,9 +205,12 @@ def follow(folder: Path, follower: Follower, payments: int, seed: int) -> tuple[
     """Return the wall and CPU seconds from the payments' commit until they are indexed."""
     with closing(schema.connect_for_reading(folder)) as connection:
         last = reads.last_sequence(connection)
-        arrived = reads.entry_at(connection, last).arrived
+        newest = reads.entry_at(connection, last)
+        assert newest is not None
     beyond = last + 1 + payments * MOST_ENTRIES
-    fill_journal(folder, islice(draw(last + 1, beyond, arrived, now(), Random(seed)), payments))
+    fill_journal(
+        folder, islice(draw(last + 1, beyond, newest.arrived, now(), Random(seed)), payments)
+    )
     began, cpu = time.perf_counter(), time.process_time()
     follower.catch_up()
     return time.perf_counter() - began, time.process_time() - cpu

@@ -158,8 +158,11 @@ def on_clusters(folder: Path, payments: int, share: int) -> Iterator[tuple[Any, 
     end = now()
     target = exported(folder, payments, end)
     tried = {what: text for what, text in TRIED.items() if what != "a new window"}
-    of = {text: (target, "shop", rule(text), (0, end), {}, unwatched) for text in tried.values()}
-    expected = {text: backtest_columns(*each) for text, each in of.items()}
+    backtest = {
+        text: partial(backtest_columns, target, "shop", rule(text), (0, end), {}, unwatched)
+        for text in tried.values()
+    }
+    expected = {text: run() for text, run in backtest.items()}
     for workers in (1, 2):
         logs = folder / f"logs-{workers}"
         logs.mkdir()
@@ -167,7 +170,7 @@ def on_clusters(folder: Path, payments: int, share: int) -> Iterator[tuple[Any, 
             compare = partial(on_spark.compare_on_spark, cluster.address, share=share)
             for what, text in tried.items():
                 with watch_processes(cluster.workers) as spent:
-                    assert backtest_columns(*of[text], compare=compare) == expected[text]
+                    assert backtest[text](compare=compare) == expected[text]
                 driver = spent.pop(_DRIVER)
                 yield what, payments, workers, driver, sum(spent.values()), max(spent.values())
 

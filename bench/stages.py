@@ -16,7 +16,7 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -83,9 +83,9 @@ class Samples:
     """Seconds of CPU by stage, of this process since `restart`."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._last = 0.0
-        self._beside: Counter[str] = Counter()
+        self._beside: dict[str, float] = {}
 
     def restart(self, _signal: int, _frame: FrameType | None) -> None:
         self.seconds.clear()
@@ -96,16 +96,17 @@ class Samples:
         self.seconds[stage_of(frame)] += now - self._last
         self._last = now
 
-    def all(self) -> Counter[str]:
-        return self.seconds + (other_cpu() - self._beside)
+    def all(self) -> dict[str, float]:
+        beside = {name: took - self._beside.get(name, 0) for name, took in other_cpu().items()}
+        return {**self.seconds, **beside}
 
 
-def other_cpu() -> Counter[str]:
+def other_cpu() -> dict[str, float]:
     """Return the CPU seconds so far of all other threads and processes; called by the main thread."""
     writer = writer_seconds()
     others = time.process_time() - time.thread_time() - writer
     index = sum(map(cpu_seconds, children(os.getpid())))
-    return Counter({WRITER: writer, OTHERS: others, INDEX: index})
+    return {WRITER: writer, OTHERS: others, INDEX: index}
 
 
 def writer_seconds() -> float:
@@ -139,19 +140,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10)
     seconds = parser.parse_args().seconds
     found = {title: sampled(name, seconds) for name, title in TRAFFIC.items()}
-    rows = []
+    rows: list[tuple[str, list[float]]] = []
     for stage in (*STAGES, LOOP, WRITER, OTHERS, INDEX):
         each = [of.get(stage, 0.0) for of in found.values()]
         shares = [
             100 * took / sum(of.values()) for took, of in zip(each, found.values(), strict=True)
         ]
-        rows.append((stage, *(cell for pair in zip(each, shares, strict=True) for cell in pair)))
-    rows.sort(key=lambda row: -row[1])
-    sums = [cell for of in found.values() for cell in (sum(of.values()), 100.0)]
+        rows.append((stage, [cell for pair in zip(each, shares, strict=True) for cell in pair]))
+    rows.sort(key=lambda row: -row[1][0])
+    rows.append(("all", [cell for of in found.values() for cell in (sum(of.values()), 100.0)]))
     show(
         "µs of CPU a payment, the sampling's own included",
         ["", *(head for title in TRAFFIC.values() for head in (title, "%"))],
-        [*rows, ("all", *sums)],
+        [(stage, *cells) for stage, cells in rows],
     )
 
 

@@ -37,7 +37,7 @@ from tollkeeper.bench.faults.history import NO_ANSWER, History, Operation
 from tollkeeper.bench.faults.receiver import receiver
 from tollkeeper.bench.postgres import own_database
 from tollkeeper.bench.servers import TOLL, free_port, wait_for
-from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.bench.tables import Cell, Target, show, show_targets
 from tollkeeper.engine.folder_key import KEY_FILE
 
 NODES = 3
@@ -177,7 +177,7 @@ def main() -> None:
 
 def show_found(operations: Sequence[Operation], findings: Findings) -> None:
     statuses = [attempt.status for each in operations for attempt in each.attempts]
-    rows = [
+    rows: list[tuple[str, Cell]] = [
         *sorted(findings.counts.items()),
         ("attempts that were answered 503", statuses.count(503)),
         ("attempts that were answered 502", statuses.count(502)),

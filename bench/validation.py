@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import cycle
 from time import perf_counter_ns
+from types import GenericAlias
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import Struct, defstruct, json, structs
@@ -21,8 +22,9 @@ from tollkeeper.engine.facts.facts import derive, record
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.field_rules import rules_at
 from tollkeeper.engine.intake.limits import DEFAULT_LIMITS
-from tollkeeper.engine.intake.payment import Creation, CreationBody
+from tollkeeper.engine.intake.payment import Creation, CreationBody, Payment
 from tollkeeper.engine.intake.read import creation_of, read_creation
+from tollkeeper.engine.intake.violations import Violation
 
 NOW = to_microseconds(datetime.fromisoformat("2026-01-15T12:00:00Z"))
 BODIES, RUNS, ROUNDS = 500, 100, 150
@@ -57,7 +59,7 @@ def attempt(number: int, status: str, code: str) -> dict[str, Any]:
     }
 
 
-TYPICAL = {
+TYPICAL: dict[str, dict[str, Any]] = {
     "payment": {
         "id": "pay_01HZX3",
         "type": "purchase",
@@ -103,7 +105,7 @@ def unruled(annotation: Any) -> Any:
     if get_origin(annotation) is Literal or annotation is datetime:
         return str
     if get_origin(annotation) is tuple:
-        return tuple[unruled(get_args(annotation)[0]), ...]
+        return GenericAlias(tuple, (unruled(get_args(annotation)[0]), ...))
     if get_origin(annotation) in (dict, list):
         return annotation
     parts = [unruled(part) for part in get_args(annotation)]
@@ -205,7 +207,7 @@ def best_times(
     return best
 
 
-def read(body: bytes) -> object:
+def read(body: bytes) -> Payment | tuple[Violation, ...]:
     return read_creation(body, NOW)
 
 

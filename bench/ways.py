@@ -39,7 +39,7 @@ from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import Answer, Result
 from tollkeeper.bench.payments import payment
 from tollkeeper.bench.request import TRAFFIC, writer_seconds
-from tollkeeper.bench.tables import show
+from tollkeeper.bench.tables import Cell, show
 from tollkeeper.engine.intake.payment import CreationBody
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
@@ -222,7 +222,7 @@ def main() -> None:
     options = parser.parse_args()
     gc.freeze()
     gc.set_threshold(*COLLECT_AT)
-    rows = []
+    rows: list[list[Cell]] = []
     for traffic in ("3 windows",) if options.counted else ("3 windows", "shipped"):
         with (
             Path(os.devnull).open("w") as nowhere,

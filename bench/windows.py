@@ -211,7 +211,7 @@ MIX: list[tuple[str, AggregateFunction, int]] = [
 
 
 async def by_windows() -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     records = traffic(20_000, 10_000)
     for count in (1, 10, 50):
         windows = [window(*each) for each in MIX[:count]]
@@ -227,7 +227,7 @@ async def by_windows() -> None:
 
 
 async def by_keys(most: int) -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     windows = [window("card", function, 24 * HOUR) for function in ("count", "distinct", "sum")]
     for keys in (each for each in (10**3, 10**4, 10**5, 10**6) if each <= most):
         records = traffic(max(50_000, keys), keys, gap=SECOND // 100)
@@ -249,7 +249,7 @@ ORDERS: dict[str, Callable[[int, random.Random], int]] = {
 
 
 async def by_events() -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     functions: tuple[AggregateFunction, ...] = ("count", "distinct", "sum", "max")
     for order, late in ORDERS.items():
         for function in functions:
@@ -350,11 +350,13 @@ async def hot_key(events: int) -> None:
 
 
 async def memory() -> None:
-    rows, count = [], 200_000
-    for function in ("count", "sum", "distinct"):
+    rows: list[list[Cell]] = []
+    count = 200_000
+    functions: tuple[AggregateFunction, ...] = ("count", "sum", "distinct")
+    for function in functions:
         held = await held_by(function, count, lambda n: f"card-{n:08d}")
         rows.append([f"a key of its own, {function}", held / count])
-    for function in ("count", "sum", "distinct"):
+    for function in functions:
         held = await held_by(function, count, lambda _: "one")
         rows.append([f"an event more on a key, {function}", held / count])
     show("Memory", ["what", "bytes"], rows)
@@ -431,7 +433,7 @@ async def _written() -> None:
 
 
 async def rebuild(most: int) -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     records = traffic(most, 100_000)
     for count in (1, 3, 9):
         windows = [window(*each) for each in MIX[:count]]

@@ -357,7 +357,9 @@ class _Active:
         self._texts: dict[int, str] = {}
         self._listed: dict[str, list[tuple[int, bool]]] = defaultdict(list)
         for line in lines:
-            change = line.body["change"] if line.kind == CHANGE else {"type": ""}
+            if line.kind != CHANGE:
+                continue
+            change = line.body["change"]
             if change["type"] == "version_stored" and change["name"] == "gate":
                 self._texts[change["number"]] = change["text"]
             elif change["type"] == "activated" and change["name"] == "gate":

@@ -183,46 +183,57 @@ class ManagedPair(Pair):
         }
 
 
+def managed(site: Site) -> ManagedPair:
+    """Return the site's pair: the faults here are of those that Patroni manages."""
+    assert isinstance(site.pair, ManagedPair)
+    return site.pair
+
+
 def lost_machine(site: Site) -> Iterator[None]:
-    former = site.pair.primary
-    site.pair.crash(former)
-    site.pair.await_other(former)
+    pair = managed(site)
+    former = pair.primary
+    pair.crash(former)
+    pair.await_other(former)
     yield
-    site.pair.start(former)
-    site.pair.await_standby()
+    pair.start(former)
+    pair.await_standby()
 
 
 def crashed_server(site: Site) -> Iterator[None]:
     """Patroni restarts it, or promotes the other."""
-    site.pair.quit(site.pair.primary)
+    pair = managed(site)
+    pair.quit(pair.primary)
     yield
-    site.pair.await_standby()
+    pair.await_standby()
 
 
 def primary_that_etcd_does_not_hear(site: Site) -> Iterator[None]:
     """It continues for a while, since nodes reach it, until it steps down itself."""
-    former = site.pair.primary
+    pair = managed(site)
+    former = pair.primary
     with disconnect(site.addresses[former], [site.addresses[COORDINATOR], site.databases()[1]]):
-        site.pair.await_other(former)
+        pair.await_other(former)
     yield
-    site.pair.await_standby()
+    pair.await_standby()
 
 
 def lost_standby(site: Site) -> Iterator[None]:
     """Commits wait for nobody once Patroni has recorded that the standby must not be promoted."""
-    standby = site.pair.standby
-    site.pair.crash(standby)
+    pair = managed(site)
+    standby = pair.standby
+    pair.crash(standby)
     yield
-    site.pair.start(standby)
-    site.pair.await_standby()
+    pair.start(standby)
+    pair.await_standby()
 
 
 def switchover(site: Site) -> Iterator[None]:
-    former = site.pair.primary
-    site.pair.switch()
-    site.pair.await_other(former)
+    pair = managed(site)
+    former = pair.primary
+    pair.switch()
+    pair.await_other(former)
     yield
-    site.pair.await_standby()
+    pair.await_standby()
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rule_engine import Context, Rule  # type: ignore[import-untyped]
+from rule_engine import Context, Rule
 
 from tollkeeper.bench.peers import Peer
 from tollkeeper.bench.peers.documents import Inputs, inputs

@@ -81,7 +81,8 @@ def _fork_each(asked: socket.socket) -> None:
             os._exit(0)
         if (pid := os.fork()) == 0:
             asked.close()
-            _perform(*json.loads(said), streams)
+            module, environment = json.loads(said)
+            _perform(module, environment, streams)
         for stream in streams:
             os.close(stream)
         asked.sendall(str(pid).encode())
@@ -95,8 +96,9 @@ def _perform(module: list[str], environment: dict[str, str], streams: list[int])
         os.dup2(stream, number)
         os.close(stream)
     # Kept as a process's own: what takes one's buffer may let go of the rest.
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout)
     sys.argv = module
     # As in a process of its own, where nothing has loaded it yet.
     sys.modules.pop(module[0], None)

@@ -19,6 +19,7 @@ from tollkeeper.engine.offline.jobs.jobs import Jobs
 from tollkeeper.engine.open import open_engine, rebuild
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.windows import CAP
 from tollkeeper.tests.api.http.forked_jobs import open_forked_jobs
 
 HURRIED = Settings(key_work=1_000_000, account_work=1_000_000, account_changes=1_000_000)
@@ -56,11 +57,11 @@ def _ignore(_share: float) -> None:
 
 
 @asynccontextmanager
-async def open_service(folder: Path, **limits: int) -> AsyncIterator[Service]:
+async def open_service(folder: Path, windows_cap: int = CAP) -> AsyncIterator[Service]:
     """A service on the folder, with account `shop`, which a new folder gets ready-made."""
     if not (folder / DATABASE_FILE).exists():
         shutil.copytree(await _new_shop(), folder, dirs_exist_ok=True)
-    async with _open(folder, **limits) as service:
+    async with _open(folder, windows_cap) as service:
         key = await service.key("shop", "payments", "rules", "admin")
         await rebuild(service.engine, _ignore)
         async with service.client_with(key) as service.client:
@@ -84,8 +85,8 @@ async def make_shop(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _open(folder: Path, **limits: int) -> AsyncIterator[Service]:
-    opening = open_engine(folder, "serve", clock=lambda: NOW, **limits)
+async def _open(folder: Path, windows_cap: int = CAP) -> AsyncIterator[Service]:
+    opening = open_engine(folder, "serve", clock=lambda: NOW, windows_cap=windows_cap)
     async with opening as engine, open_forked_jobs() as jobs:
         yield Service(engine, folder, jobs)
 

@@ -153,6 +153,8 @@ async def open_on(
             for task in background:
                 task.cancel()
             await asyncio.wait(background)
+            # A node opens the journal again, and the collector would find this engine long after that.
+            engine.windows.drop()
 
 
 async def settle_as_owner(engine: Engine) -> None:

@@ -87,6 +87,10 @@ class Windows:
         self._fills = count(1)
         self._accounts: dict[int, AccountWindows] = {}
 
+    def drop(self) -> None:
+        """Drop the elements of all accounts, once nothing is observed or read any more."""
+        self._accounts.clear()
+
     async def take_sequence(self) -> int:
         """The next sequence number, for an entry that no window counts."""
         self._sequence += 1

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from shutil import copy
 from signal import SIGTERM
+from weakref import ref
 
 import httpx
 import psycopg
@@ -23,10 +24,15 @@ from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.postgres.journal import open_database
 from tollkeeper.engine.journal.postgres.shards import address_of_shard
+from tollkeeper.engine.journal.source import Database
 from tollkeeper.engine.openid.sign_in import OpenId
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.runtime import Engine
+from tollkeeper.engine.velocity.series import Series
 from tollkeeper.engine.velocity.snapshot import FILE
+from tollkeeper.engine.velocity.windows import Windows
+from tollkeeper.tests.engine.happenings import RULE
+from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.postgres import own_database
 from tollkeeper.tests.service.process import PATIENCE_S, free_port, serving
 from tollkeeper.tests.service.test_nodes import whole
@@ -195,3 +201,37 @@ async def test_a_node_that_joins_restores_one_shard_after_the_other_to_own_the_f
                     while await asyncio.to_thread(whole, address_of_shard(url, number)) < 2:
                         await asyncio.sleep(0.05)
     assert not side_by_side
+
+
+ANOTHERS = "SELECT count(*) FROM shards WHERE owner = 'another'"
+
+
+async def test_a_node_that_opens_its_journal_again_keeps_no_windows_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_windows, left = share.fill_windows, list[int]()
+    opened = list[tuple[ref[Windows], list[ref[Series]]]]()
+
+    async def fill(engine: Engine, progress: Progress) -> None:
+        left.append(sum(series() is not None for _, held in opened for series in held))
+        await fill_windows(engine, progress)
+        accounts = engine.windows._accounts.values()
+        held = [ref(each) for account in accounts for each in account._whole.windows.values()]
+        opened.append((ref(engine.windows), held))
+
+    monkeypatch.setattr(share, "fill_windows", fill)
+    with own_database() as url, psycopg.connect(url, autocommit=True) as connection:
+        async with open_shop(Database(url, tmp_path / "before")) as shop:
+            await shop.publish(RULE)
+        (tmp_path / "node").mkdir()
+        copy(tmp_path / "before" / KEY_FILE, tmp_path / "node")
+        async with asyncio.timeout(PATIENCE_S), starting(tmp_path / "node", url) as address:
+            for times in (1, 2, 3):
+                while len(opened) < times or connection.execute(ANOTHERS).fetchone() != (0,):
+                    await asyncio.sleep(0.01)
+                await until_ready(address)
+                if times < 3:
+                    connection.execute("UPDATE shards SET epoch = epoch + 1, owner = 'another'")
+            assert opened[0][1]
+            assert left == [0, 0, 0]
+            assert opened[0][0]() is None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
 
 import httpx
 import pytest
 
-from tollkeeper.tests.service.process import PATIENCE_S, TOLL
+from tollkeeper.tests.service.hurried_demo import hurried_demo
+from tollkeeper.tests.service.process import PATIENCE_S, Process
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +27,16 @@ def demo() -> Iterator[Callable[[], Iterator[str]]]:
             said.append(line)
             yield line
 
-    command = [str(TOLL), "demo", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        printed = running.stdout
+    read, written = Pipe(duplex=False)
+    running = Process(hurried_demo, written)
+    written.close()
+    with read, open(read.fileno(), closefd=False) as printed:
         try:
             yield lines
         finally:
             running.send_signal(signal.SIGINT)
-    assert running.returncode == 0
+            printed.read()
+    assert running.wait(PATIENCE_S) == 0
 
 
 def test_the_line_that_the_demo_prints_makes_a_payment(

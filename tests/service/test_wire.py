@@ -7,7 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -200,20 +200,22 @@ def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(served: S
             raise AssertionError("it could go on for as long as it liked")
 
 
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [(head({}, 10), b" " * 10), (LIVE, b"\r\n"), (LIVE, b"")],
-    ids=["the rest of a refused body", "an empty line", "nothing"],
-)
-def test_a_client_that_sends_no_further_head_is_closed_in_time(
-    served: Served, first: bytes, then: bytes
-) -> None:
-    with connected(served.service) as idle:
-        idle.sendall(first)
-        assert read_answer(idle).startswith(b"HTTP/1.1")
-        idle.sendall(then)
-        idle.settimeout(10)
-        assert idle.recv(1) == b""
+def test_a_client_that_sends_no_further_head_is_closed_in_time(served: Served) -> None:
+    # All at once: each waits for its limit.
+    with ExitStack() as clients:
+        idle = {}
+        for case, first, then in (
+            ("the rest of a refused body", head({}, 10), b" " * 10),
+            ("an empty line", LIVE, b"\r\n"),
+            ("nothing", LIVE, b""),
+        ):
+            idle[case] = clients.enter_context(connected(served.service))
+            idle[case].sendall(first)
+            assert read_answer(idle[case]).startswith(b"HTTP/1.1"), case
+            idle[case].sendall(then)
+        for case, client in idle.items():
+            client.settimeout(10)
+            assert client.recv(1) == b"", case
 
 
 def test_a_body_behind_another_request_has_its_time_too(served: Served) -> None:
@@ -283,22 +285,26 @@ def test_a_client_that_sends_its_whole_body_first_reads_that_it_was_too_large(
     assert said.startswith(b"HTTP/1.1 413")
 
 
-@pytest.mark.parametrize(
-    "refused", [b"no http\r\n\r\n", LIVE[:-2] + b"x-more: " + b"a" * 5000], ids=["400", "431"]
-)
-def test_a_client_that_goes_on_after_its_refusal_is_closed_in_time(
-    served: Served, refused: bytes
-) -> None:
-    with connected(served.service) as talker:
-        talker.sendall(refused)
-        assert read_answer(talker).startswith(b"HTTP/1.1 4")
-        assert talker.recv(1) == b""
+def test_a_client_that_goes_on_after_its_refusal_is_closed_in_time(served: Served) -> None:
+    # Both at once: each waits for its limit.
+    with connected(served.service) as no_http, connected(served.service) as too_long:
+        no_http.sendall(b"no http\r\n\r\n")
+        too_long.sendall(LIVE[:-2] + b"x-more: " + b"a" * 5000)
+        talkers = {400: no_http, 431: too_long}
+        for status, talker in talkers.items():
+            assert read_answer(talker).startswith(b"HTTP/1.1 %d" % status)
+            assert talker.recv(1) == b""
         deadline = time.monotonic() + PATIENCE_S
-        with suppress(OSError):
-            while time.monotonic() < deadline:
-                talker.sendall(b" ")
-                time.sleep(0.05)
-            raise AssertionError("it could go on for as long as it liked")
+        while talkers:
+            assert time.monotonic() < deadline, (
+                f"{[*talkers]} could go on for as long as they liked"
+            )
+            for status, talker in [*talkers.items()]:
+                try:
+                    talker.sendall(b" ")
+                except OSError:
+                    del talkers[status]
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize("coding", [b"gzip, chunked", b"gzip\r\ntransfer-encoding: chunked"])

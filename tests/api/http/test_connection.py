@@ -72,15 +72,20 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    "then",
-    [b"", b"GET", b"no http\r\n\r\n", b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n"],
-    ids=["nothing", "part of a head", "no HTTP", "part of a request"],
-)
 @pytest.mark.parametrize("ends", [False, True], ids=["open", "ended"])
-async def test_a_client_that_takes_nothing_is_closed_whatever_else_it_sends(
-    then: bytes, ends: bool
-) -> None:
+async def test_a_client_that_takes_nothing_is_closed_whatever_else_it_sends(ends: bool) -> None:
+    # All at once: each waits for its limits.
+    async with asyncio.TaskGroup() as clients:
+        for then in (
+            b"",
+            b"GET",
+            b"no http\r\n\r\n",
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n",
+        ):
+            clients.create_task(close_one_that_takes_nothing(then, ends=ends))
+
+
+async def close_one_that_takes_nothing(then: bytes, *, ends: bool) -> None:
     state = ServerState()
     server, client = await listen(give_much, state, idle_seconds=1, body_seconds=1)
     async with server:
@@ -97,20 +102,20 @@ async def test_a_client_that_takes_nothing_is_closed_whatever_else_it_sends(
 _BODY_BEGUN = b" HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n1"
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"POST /read" + _BODY_BEGUN,
-        b"POST /refuse" + _BODY_BEGUN,
-        b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"GET /much HTTP/1.1\r\nhost: x\r\n\r\n",
-        b"GET / HT",
-    ],
-    ids=["a body", "a refused body", "nothing after an answer", "an answer not taken", "a head"],
-)
-async def test_a_client_that_keeps_the_service_waiting_gives_way_when_places_run_short(
-    sent: bytes,
-) -> None:
+async def test_a_client_that_keeps_the_service_waiting_gives_way_when_places_run_short() -> None:
+    # All at once: each waits until it is slow.
+    async with asyncio.TaskGroup() as clients:
+        for sent in (
+            b"POST /read" + _BODY_BEGUN,
+            b"POST /refuse" + _BODY_BEGUN,
+            b"GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+            b"GET /much HTTP/1.1\r\nhost: x\r\n\r\n",
+            b"GET / HT",
+        ):
+            clients.create_task(give_way_of_one_that_sent(sent))
+
+
+async def give_way_of_one_that_sent(sent: bytes) -> None:
     state, asked = ServerState(), b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
     server, first = await listen(answer_read, state, connections=2)
     loop, address = asyncio.get_running_loop(), first.getpeername()

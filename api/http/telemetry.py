@@ -78,9 +78,8 @@ async def telemetry(
         engine.journal = untraced
         with suppress(JournalError):
             latest.keep(await families(figures))
-        # Pending data is sent in threads.
-        await asyncio.to_thread(traces.shutdown)
-        await asyncio.to_thread(meters.shutdown)
+        # Pending data is sent in threads, both at once: each may wait for the collector.
+        await asyncio.gather(asyncio.to_thread(traces.shutdown), asyncio.to_thread(meters.shutdown))
 
 
 def trace_requests(app: ASGIApp, tracer: Tracer, durations: Histogram) -> ASGIApp:

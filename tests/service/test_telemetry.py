@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tollkeeper.tests.api.http.service import payment
+from tollkeeper.api.http.app import public_app, service_of
+from tollkeeper.api.http.metrics import Figures
+from tollkeeper.tests.api.http.service import HURRIED, open_service, payment
 from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving
 
 pytest.importorskip("opentelemetry.sdk")
@@ -50,7 +53,8 @@ def attributes(of: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def collecting() -> Iterator[tuple[str, Collected]]:
+def collecting(wait: Callable[[], object] = lambda: None) -> Iterator[tuple[str, Collected]]:
+    """Where a collector listens, and what it was sent; it waits before it answers."""
     collected = Collected()
 
     class Collector(BaseHTTPRequestHandler):
@@ -60,6 +64,7 @@ def collecting() -> Iterator[tuple[str, Collected]]:
                 import gzip
 
                 body = gzip.decompress(body)
+            wait()
             collected.take(self.path, body)
             self.send_response(200)
             self.send_header("content-length", "0")
@@ -126,3 +131,27 @@ def test_a_collector_that_is_not_there_costs_no_request(tmp_path: Path) -> None:
             f"{service.url}/v1/payments", json=payment(), headers=headers, timeout=PATIENCE_S
         )
         assert answer.status_code == 201
+
+
+def test_spans_and_figures_are_sent_at_once_when_the_service_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tollkeeper.api.http import telemetry
+
+    monkeypatch.setattr(telemetry, "_PATIENCE_S", 20.0)
+    both = threading.Barrier(2, timeout=10)
+
+    async def serve(url: str) -> None:
+        async with open_service(tmp_path / "data") as service:
+            app = public_app(service_of(service.engine, HURRIED, jobs=service.jobs))
+            figures = Figures()
+            figures.watch(service.engine)
+            async with telemetry.telemetry(url, service.engine, figures) as traced:
+                transport = httpx.ASGITransport(traced(app))  # type: ignore[arg-type]
+                async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                    assert (await client.get("/health/live")).status_code == 200
+
+    with collecting(both.wait) as (url, collected):
+        asyncio.run(serve(url))
+    assert [each.name for each in collected.spans] == ["GET /health/live"]
+    assert "http.server.request.duration" in collected.figures

@@ -321,9 +321,7 @@ def stop_by_signals(server: Server, search: Search) -> None:
 
 
 def settle_memory() -> None:
-    """Freeze existing objects for the garbage collector, since they stay; those of an engine that a node
-    had before, and which were frozen as well, are collected."""
-    gc.unfreeze()
+    """Freeze existing objects for the garbage collector, since they stay."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECT_AT)

@@ -1,6 +1,6 @@
 """What do the console's pages cost, and do payments wait for the people who use them?
 
-    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 8] [--rate 4000] [--folder FOLDER]
+    python -m tollkeeper.bench.pages [--payments 300000] [--seconds 8] [--rate 4000] [--folder FOLDER] [--apart]
 
 A service with payments of 30 days in its journal and index, and a rule of three windows. Each page is
 read `ROUNDS` times: its size, the CPU of the service with the index process, that of the deciding event
@@ -10,7 +10,8 @@ the whole, each page is read again while they come. Then payments come in turns 
 beside processes that have nothing to do with the service and use as much of the processors as a page did
 on average when nothing else ran, and while a person opens a page every second and another follows the live
 feed. A p99 is of the payments of all turns together; its ratio is given with the interval that holds 95 of
-100 draws of as many turns. `--folder` keeps the data for another run.
+100 draws of as many turns. `--folder` keeps the data for another run; with `--apart` the deciding process
+has the first processor for itself, and all else the second.
 """
 
 from __future__ import annotations
@@ -129,6 +130,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--rate", type=int, default=4000)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--apart", action="store_true")
     options = parser.parse_args()
     given = TemporaryDirectory(prefix="toll-pages-") if options.folder is None else None
     with given or nullcontext(options.folder) as name:
@@ -136,7 +138,22 @@ def main() -> None:
         key = furnish(folder, int(options.payments))
         limits = (*UNBOUNDED, "--key-work", "100000", "--account-work", "100000")
         with serving(folder, key, *limits) as server:
+            if options.apart:
+                set_apart(server)
             measure(server, folder, options.rate, options.seconds)
+
+
+def set_apart(server: Server) -> None:
+    """Run the service's own process on the first processor, and its index and this process, with what
+    it starts, on the second.
+    """
+    for process, processor in (
+        (server.process.pid, 0),
+        (index_process(server), 1),
+        (os.getpid(), 1),
+    ):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {processor})
 
 
 def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:

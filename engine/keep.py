@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tollkeeper.engine.facts.facts import Facts
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import Overloaded, Unavailable
 from tollkeeper.engine.journal.damage import UNREADABLE, named_damage
@@ -125,6 +126,8 @@ def _is_lost(written: asyncio.Future[None] | None) -> bool:
 
 _STATES_AT_ONCE = 500
 """How many states are removed from the outbox in one step: a few milliseconds."""
+_LONGEST_WAIT = HOUR // 60
+"""More than a record waits from its arrival until it is stored (µs)."""
 RESCAN_LIMIT = 10_000
 """After this many sequence numbers, the progress is written, so that a start reads few again."""
 
@@ -297,7 +300,9 @@ async def _entries_that_may_alert(engine: Engine, after: int) -> Iterator[Entry]
     ]
     if not stored:
         return changes
-    first = await engine.journal.query(partial(sequence_at, time=min(stored)))
+    # A record may have waited since it arrived, and be stored after the event type.
+    since = min(stored) - _LONGEST_WAIT
+    first = await engine.journal.query(partial(sequence_at, time=since))
     kinds = (Kind.PAYMENT, Kind.UPDATE, Kind.EVENT)
     records = engine.journal.replay(after=max(after, first - 1), kinds=kinds)
     return chain(changes, chain.from_iterable(records))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.monitors import outbox
@@ -74,7 +75,7 @@ async def test_records_of_before_the_first_event_type_are_not_read_for_alerts(
             shop.now += 1
             await pay(shop, f"p-{number}", bare())
         assert await records_read(shop) == []
-        shop.now += 1
+        shop.now += HOUR
         await shop.publish(SIGN_IN, "event", "sign_in")
         published = shop.engine.journal.last_sequence()
         for user in ("u", "v"):

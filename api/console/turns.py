@@ -1,4 +1,4 @@
-"""Pages are made in parts, and no two parts of any page in one turn of the event loop.
+"""Pages are made in parts, and one part of all pages in a turn of the event loop.
 
 A payment waits for whatever the loop does before it. A page's questions are asked side by side, and many
 answers may be there at once: made one after the other, they would hold payments up like a whole page.
@@ -14,6 +14,8 @@ IDLE_S = 0.000_05
 """A turn of the event loop in which nothing else was done takes less."""
 LONGEST_WAIT_S = 0.003
 """How long a part waits at most for such a turn: pages go on, however many payments come."""
+CROWD = 4
+"""Of this many that wait, one more is made in a turn: many people would else wait for each other."""
 
 
 class Turns:
@@ -37,11 +39,12 @@ class Turns:
     async def _give(self) -> None:
         while self._waiting:
             await _rest(self._patience_s)
-            turn = self._waiting.popleft()
-            # Whoever left meanwhile makes no part any more.
-            if not turn.done():
-                turn.set_result(None)
-                await asyncio.sleep(0)
+            for _ in range(1 + len(self._waiting) // CROWD):
+                turn = self._waiting.popleft()
+                # Whoever left meanwhile makes no part any more.
+                if not turn.done():
+                    turn.set_result(None)
+            await asyncio.sleep(0)
         self._giving = None
 
 

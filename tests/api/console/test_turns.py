@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from itertools import pairwise
 from time import perf_counter
 
 import pytest
 
-from tollkeeper.api.console.turns import IDLE_S, LONGEST_WAIT_S, Turns
+from tollkeeper.api.console.turns import CROWD, IDLE_S, LONGEST_WAIT_S, Turns
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_parts_that_ask_at_once_are_made_in_turns_of_their_own_and_in_order() -> None:
-    turns, seen, now = Turns(), list[tuple[int, int]](), 0
+async def made_in(parts: int) -> list[tuple[int, int]]:
+    """Each part that asks at once, and the turn of the loop in which it was made."""
+    turns, made, now = Turns(), list[tuple[int, int]](), 0
 
     async def count_turns() -> None:
         nonlocal now
-        while len(seen) < 20:
+        while len(made) < parts:
             now += 1
             await asyncio.sleep(0)
 
     async def make(number: int) -> None:
         await turns.wait()
-        seen.append((number, now))
+        made.append((number, now))
 
-    await asyncio.gather(count_turns(), *map(make, range(20)))
-    assert [number for number, _ in seen] == [*range(20)]
-    made_in = [turn for _, turn in seen]
-    assert all(later > earlier for earlier, later in pairwise(made_in))
+    await asyncio.gather(count_turns(), *map(make, range(parts)))
+    return made
+
+
+async def test_parts_that_ask_at_once_are_made_in_turns_of_their_own_and_in_order() -> None:
+    made = await made_in(CROWD - 1)
+    assert [number for number, _ in made] == [*range(CROWD - 1)]
+    assert all(later > earlier for (_, earlier), (_, later) in pairwise(made))
+
+
+async def test_a_crowd_is_served_in_few_turns_a_part_of_it_in_each() -> None:
+    made = await made_in(100 * CROWD)
+    assert [number for number, _ in made] == [*range(100 * CROWD)]
+    of_turn = Counter(turn for _, turn in made)
+    assert len(of_turn) < 10 * CROWD
+    assert max(of_turn.values()) <= 1 + 100
 
 
 async def test_other_work_that_is_there_goes_first() -> None:

@@ -81,8 +81,22 @@ def read_labels(path: Path) -> Labels:
                 return {row["id"]: row["label"] for row in rows if row["label"]}
             read = (_line(path, number, line) for number, line in enumerate(file, start=1))
             return {each.id: str(each.label) for each in read if each is not None}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        place = f"{path}:{_first_foreign_line(path)}"
+        raise InputError(f"{place}: not UTF-8: save the file in that encoding") from None
+    except (OSError, csv.Error) as error:
         raise InputError(f"{path} can't be read: {error}") from None
+
+
+def _first_foreign_line(path: Path) -> int:
+    """The number of the first line that is not UTF-8."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 1
 
 
 def _line(path: Path, number: int, line: str) -> _LabelledPayment | None:

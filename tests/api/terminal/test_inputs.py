@@ -30,13 +30,16 @@ def test_labels_are_read_by_payment(tmp_path: Path, name: str, content: str) -> 
     [
         ("l.csv", "payment,label\np-1,fraud\n", "the columns `id` and `label`"),
         ("l.jsonl", '{"id": "p-1", "label": 1}\n{"id": 1}\n', "l.jsonl:2:"),
-        ("l.jsonl", "\udcff", "can't be read"),
+        ("l.jsonl", "\udcff", "l.jsonl:1: not UTF-8"),
+        ("l.csv", "id,label\np-1,fraud\np-\udce9,fraud\n", "l.csv:3: not UTF-8"),
+        ("absent.csv/l.csv", "", "can't be read"),
     ],
 )
 def test_labels_that_cannot_be_read_are_told(
     tmp_path: Path, name: str, content: str, message: str
 ) -> None:
-    (tmp_path / name).write_bytes(content.encode("utf-8", "surrogateescape"))
+    if content:
+        (tmp_path / name).write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError) as raised:
         read_labels(tmp_path / name)
     assert message in str(raised.value)

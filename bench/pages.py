@@ -1,6 +1,7 @@
 """What do the console's pages cost, and do payments wait for the people who use them?
 
     python -m tollkeeper.bench.pages [--payments 300000] [--seconds 8] [--rate 4000] [--folder FOLDER] [--apart]
+        [--turns 12]
 
 A service with payments of 30 days in its journal and index, and a rule of three windows. Each page is
 read `ROUNDS` times: its size, the CPU of the service with the index process, that of the deciding event
@@ -100,7 +101,6 @@ LOOKED_AT = 0.5, 1
 EACH_S = 1
 """The interval at which a person opens a page."""
 SIGN_IN_S = 60
-TURNS = 12
 LOWEST = 19
 INDEX_NICENESS = 15
 PIECES = 10
@@ -131,6 +131,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=4000)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--turns", type=int, default=12)
     options = parser.parse_args()
     given = TemporaryDirectory(prefix="toll-pages-") if options.folder is None else None
     with given or nullcontext(options.folder) as name:
@@ -140,7 +141,7 @@ def main() -> None:
         with serving(folder, key, *limits) as server:
             if options.apart:
                 set_apart(server)
-            measure(server, folder, options.rate, options.seconds)
+            measure(server, folder, options.rate, options.seconds, options.turns)
 
 
 def set_apart(server: Server) -> None:
@@ -156,7 +157,7 @@ def set_apart(server: Server) -> None:
             os.sched_setaffinity(int(thread.name), {processor})
 
 
-def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
+def measure(server: Server, folder: Path, rate: int, seconds: float, count: int) -> None:
     stored = count_payments(server)
     # One that this service decided can be explained.
     load(server, 1, connections=1, pause_ms=100)
@@ -202,7 +203,7 @@ def measure(server: Server, folder: Path, rate: int, seconds: float) -> None:
     ]
     looking, cost = cycle(pages(newest)), page_cost(quiet)
     for share in LOOKED_AT:
-        turns = in_turns(server, looking, cost, pauses[share], seconds)
+        turns = in_turns(server, looking, cost, pauses[share], seconds, count)
         show_turns(rate * share, turns)
         show_feeds(rate * share, turns.feeds, folder)
         asked = f"p99 of {rate * share:,.0f} payments a second while they look ÷ alone"
@@ -250,13 +251,13 @@ def show_turns(rate: float, turns: Turns) -> None:
     }
     show(
         f"{rate:,.0f} payments a second asked for, a person opens a page every {EACH_S} s, another follows"
-        f" the feed; {TURNS} turns of each",
+        f" the feed; {len(turns.alone)} turns of each",
         ["payments", "a second", "p50 ms", "p99 ms"],
         [
             [
                 name,
                 median(each.rate for each in taken),
-                *(Latencies(taken).percentile(part, [1] * TURNS) for part in (0.5, 0.99)),
+                *(Latencies(taken).percentile(part, [1] * len(taken)) for part in (0.5, 0.99)),
             ]
             for name, taken in named.items()
         ],
@@ -491,9 +492,14 @@ def _place(journal: Any, payment: str) -> int:
 
 
 def in_turns(
-    server: Server, looking: Iterator[str], cost: tuple[float, float], pause: int, seconds: float
+    server: Server,
+    looking: Iterator[str],
+    cost: tuple[float, float],
+    pause: int,
+    seconds: float,
+    count: int,
 ) -> Turns:
-    """Return what payments took alone, beside foreign work of `cost`, and beside people who open the
+    """Return what payments took in so many turns of each kind: alone, beside foreign work of `cost`, and beside people who open the
     pages of `looking`, in turns that change places.
     """
     turns = Turns()
@@ -512,7 +518,7 @@ def in_turns(
         turns.feeds.append(feed)
 
     steps = [alone, beside_foreign_work, beside_people]
-    for turn in range(TURNS):
+    for turn in range(count):
         first = turn % len(steps)
         for step in steps[first:] + steps[:first]:
             step()

@@ -272,6 +272,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
 )
 async def propose(request: Request) -> ProposalAnswer:
     sent = (await read_json(request, SentProposalBody)).proposal
+    _require_one(sent)
     warnings = () if sent.publish is None else await _try_version(request, sent.publish)
     change = _change(request, sent)
     figures = None if sent.backtest is None else _figures(request, sent.backtest, change)
@@ -385,12 +386,16 @@ async def _try_version(request: Request, wanted: ProposedVersion) -> tuple[Viola
     return tuple(place_diagnostics(wanted.name, version.text, found))
 
 
-def _change(request: Request, sent: SentProposal) -> Proposable:
-    """Return the proposed change, checked as if it were made. Raises `Problem`, `Refused`."""
+def _require_one(sent: SentProposal) -> None:
+    """Raise `Problem` unless one thing is proposed."""
     proposed = (sent.publish, sent.unpublish, sent.rollout, sent.settings, sent.entries)
     if sum(each is not None for each in proposed) != 1:
         message = "propose one of `publish`, `unpublish`, `rollout`, `settings` and `entries`"
         raise invalid_at("proposal", "invalid_value", message)
+
+
+def _change(request: Request, sent: SentProposal) -> Proposable:
+    """Return the proposed change, checked as if it were made. Raises `Problem`, `Refused`."""
     account = request.account
     if sent.publish is not None:
         wanted = sent.publish

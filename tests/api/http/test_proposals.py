@@ -343,6 +343,9 @@ async def test_a_version_whose_tests_fail_is_not_proposed(team: Team) -> None:
     assert stored.status_code == 201, stored.text
     answer = await team.propose(publish={"name": "gate", "version": 3})
     assert errors(answer)[0][1] == "failing-test"
+    # Nothing is tried for whoever proposes two things at once.
+    answer = await team.propose(publish={"name": "gate", "version": 3}, unpublish={"name": "gate"})
+    assert errors(answer)[0][1] == "invalid_value"
 
 
 @pytest.mark.parametrize(

@@ -778,6 +778,12 @@ static void load_entries(const Element *elements, uint32_t count) {
     }
 }
 
+static inline void drop_element(Element *element) {
+    Py_DECREF(element->groups);
+    Py_DECREF(element->group);
+    Py_DECREF(element->value);
+}
+
 /* Puts all that wait; the rest is dropped when one can't be. */
 static int put_waiting(Queue *self) {
     uint32_t count = self->count;
@@ -787,9 +793,7 @@ static int put_waiting(Queue *self) {
     for (uint32_t at = 0; at < count; at++) {
         Element *each = self->elements + at;
         if (!failed) failed = put_hashed(each->groups, each->time, each->group, each->hash, each->value);
-        Py_DECREF(each->groups);
-        Py_DECREF(each->group);
-        Py_DECREF(each->value);
+        drop_element(each);
     }
     return failed;
 }
@@ -844,11 +848,7 @@ static PyObject *flush(Queue *self, PyObject *Py_UNUSED(none)) {
 
 static void queue_dealloc(PyObject *object) {
     Queue *self = (Queue *)object;
-    for (uint32_t at = 0; at < self->count; at++) {
-        Py_DECREF(self->elements[at].groups);
-        Py_DECREF(self->elements[at].group);
-        Py_DECREF(self->elements[at].value);
-    }
+    for (uint32_t at = 0; at < self->count; at++) drop_element(self->elements + at);
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -1136,12 +1136,11 @@ end:
     return found;
 }
 
-/* Asks for the hash slots of the keys that come next. */
-static int ask_for_slots(Groups *self, PyObject *keys, Py_ssize_t from) {
-    uint32_t hash;
-    for (Py_ssize_t at = from; at < from + WAITING && at < PyList_GET_SIZE(keys); at++) {
-        if (short_hash(PyList_GET_ITEM(keys, at), &hash) < 0) return -1;
-        __builtin_prefetch(self->slots + (hash & self->mask), 1);
+/* Hashes the keys that come next, and asks for their slots. */
+static int hash_next(Groups *self, PyObject *keys, Py_ssize_t from, uint32_t *hashes) {
+    for (Py_ssize_t at = from; at < from + WAITING && at < PyList_GET_SIZE(keys); at++, hashes++) {
+        if (short_hash(PyList_GET_ITEM(keys, at), hashes) < 0) return -1;
+        __builtin_prefetch(self->slots + (*hashes & self->mask), 1);
     }
     return 0;
 }
@@ -1161,14 +1160,16 @@ static int load_all(Groups *self, PyObject *keys, PyObject *counts, const Py_buf
         PyErr_SetString(PyExc_ValueError, "the columns are of different lengths");
         return -1;
     }
+    uint32_t hashes[WAITING];
     for (Py_ssize_t index = 0; index < PyList_GET_SIZE(keys); index++) {
+        PyObject *key = PyList_GET_ITEM(keys, index);
         Py_ssize_t end = at + PyLong_AsSsize_t(PyList_GET_ITEM(counts, index));
-        if (index % WAITING == 0 && ask_for_slots(self, keys, index) < 0) return -1;
+        if (index % WAITING == 0 && hash_next(self, keys, index, hashes) < 0) return -1;
         for (; at < end; at++) {
             int64_t time;
             PyObject *value = self->valued ? PyList_GET_ITEM(values, at) : Py_True;
             memcpy(&time, (char *)times->buf + at * sizeof(int64_t), sizeof(int64_t));
-            if (put_one(self, time, PyList_GET_ITEM(keys, index), value) < 0) return -1;
+            if (put_hashed(self, time, key, hashes[index % WAITING], value) < 0) return -1;
         }
     }
     return 0;

@@ -95,7 +95,7 @@ class PublicClient:
             elif message["type"] == "http.response.body":
                 chunks.append(message.get("body", b""))
 
-        # What needs no other process is answered at once.
+        # An answer that needs no other process is there at once, and is read in a turn of its own.
         await self.turns.wait()
         await self.app(scope, _until_left(sent), keep)
         await self.turns.wait()

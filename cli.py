@@ -34,7 +34,7 @@ _OUTSIDE = {
     *(errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG),
 }
 """What a disk, a folder or its owner is to blame for, and never the program."""
-COLLECT_AT = (50_000, 20, 100)
+COMMAND_COLLECTS_AT = (50_000, 20, 100)
 """Files and programs hold no reference cycles: the collector took a fifth of `toll test`."""
 
 
@@ -66,7 +66,7 @@ class Commands(click.RichGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        gc.set_threshold(*COLLECT_AT)
+        gc.set_threshold(*COMMAND_COLLECTS_AT)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

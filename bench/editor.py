@@ -27,7 +27,7 @@ from msgspec import json
 
 from tollkeeper.api.terminal.lsp.teller import QUIET_S
 from tollkeeper.bench.tables import Target, show, show_targets
-from tollkeeper.cli import COLLECT_AT
+from tollkeeper.cli import COMMAND_COLLECTS_AT
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.grammar.checker import KnownNames
 
@@ -163,7 +163,7 @@ def check_ms(text: str) -> float:
     """
     content = text.encode()
     gc.freeze()
-    gc.set_threshold(*COLLECT_AT)
+    gc.set_threshold(*COMMAND_COLLECTS_AT)
 
     def once() -> float:
         begun = process_time()

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 import uvloop
 
-from tollkeeper.api.http.serve import COLLECT_AT
+from tollkeeper.api.http.serve import SERVICE_COLLECTS_AT
 from tollkeeper.bench.create import create
 from tollkeeper.bench.payments import body
 from tollkeeper.bench.postgres import own_database
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=360)
     parser.add_argument("--server", default="postgresql://postgres@127.0.0.1:5432/test")
     given = parser.parse_args()
-    gc.set_threshold(*COLLECT_AT)
+    gc.set_threshold(*SERVICE_COLLECTS_AT)
     rows = []
     for name, traffic in TRAFFIC.items():
         with (

@@ -30,7 +30,7 @@ from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
 from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.plain import AnswerPlain, answering
-from tollkeeper.api.http.serve import COLLECT_AT, Server, configuration
+from tollkeeper.api.http.serve import SERVICE_COLLECTS_AT, Server, configuration
 from tollkeeper.api.http.shards import Shards
 from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.bench.postgres import own_database
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--server", default="postgresql://postgres@127.0.0.1:5432/test")
     given = parser.parse_args()
     gc.freeze()
-    gc.set_threshold(*COLLECT_AT)
+    gc.set_threshold(*SERVICE_COLLECTS_AT)
     with (
         Path(os.devnull).open("w") as nowhere,
         logging_to(nowhere),

@@ -26,7 +26,7 @@ from uuid import UUID
 import msgspec
 import uvloop
 
-from tollkeeper.api.http.serve import COLLECT_AT
+from tollkeeper.api.http.serve import SERVICE_COLLECTS_AT
 from tollkeeper.bench.create import create
 from tollkeeper.bench.http import LEAN_RULE, LEAN_SCORECARD
 from tollkeeper.bench.payments import payment
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=32)
     options = parser.parse_args()
     gc.freeze()
-    gc.set_threshold(*COLLECT_AT)
+    gc.set_threshold(*SERVICE_COLLECTS_AT)
     found = {}
     for name, traffic in TRAFFIC.items():
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

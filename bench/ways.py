@@ -34,7 +34,7 @@ from uvicorn.server import ServerState
 from tollkeeper.api.http.app import plain_payments, public_app, service_of
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.plain import answering
-from tollkeeper.api.http.serve import COLLECT_AT, configuration
+from tollkeeper.api.http.serve import SERVICE_COLLECTS_AT, configuration
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.bench.http import Answer, Result
 from tollkeeper.bench.payments import payment
@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--counted", choices=NAMES)
     options = parser.parse_args()
     gc.freeze()
-    gc.set_threshold(*COLLECT_AT)
+    gc.set_threshold(*SERVICE_COLLECTS_AT)
     rows: list[list[Cell]] = []
     for traffic in ("3 windows",) if options.counted else ("3 windows", "shipped"):
         with (

@@ -56,7 +56,7 @@ from tollkeeper.engine.watching import watch_clock, watch_disk
 from tollkeeper.engine.webhooks.delivery import deliver
 from tollkeeper.engine.window_snapshot import keep_snapshots
 
-COLLECT_AT = (20_000, 50, 1_000)
+SERVICE_COLLECTS_AT = (20_000, 50, 1_000)
 """Requests leave little garbage, and a full collection over all windows takes long."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BACKLOG = 2048
@@ -324,7 +324,7 @@ def settle_memory() -> None:
     """Freeze existing objects for the garbage collector, since they stay."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*COLLECT_AT)
+    gc.set_threshold(*SERVICE_COLLECTS_AT)
 
 
 class Server(uvicorn.Server):

@@ -112,22 +112,19 @@ async def _find_counted(
     """The payments and events as windows count them, by sequence number. Raises `JournalError`."""
     read_event, found = event_reader(engine.state.accounts[account]), {}
     for sequence, kind, id_ in old:
-        if kind == Kind.PAYMENT:
-            known = await engine.journal.first_and_last(account, id_)
-        elif kind == Kind.EVENT and (event := await engine.journal.entry(sequence)):
-            known = event, event
-        else:
-            continue
-        if known is not None:
-            try:
-                found[sequence] = (
-                    read_event(known[0])
-                    if kind == Kind.EVENT
-                    else payment_record(account, id_, await payment_state(engine, *known))
-                )
-            except UNREADABLE as error:
-                # No window counts it.
-                engine.damage.meet(known[0], error)
+        entry = None
+        try:
+            if kind == Kind.PAYMENT and (
+                known := await engine.journal.first_and_last(account, id_)
+            ):
+                entry = known[0]
+                found[sequence] = payment_record(account, id_, await payment_state(engine, *known))
+            elif kind == Kind.EVENT and (entry := await engine.journal.entry(sequence)):
+                found[sequence] = read_event(entry)
+        except UNREADABLE as error:
+            assert entry is not None
+            # No window counts it.
+            engine.damage.meet(entry, error)
         await asyncio.sleep(0)
     return found
 

@@ -59,14 +59,14 @@ async def decide_payment(
     arrived: int,
     forced: ForcedOutcome = UNFORCED,
 ) -> DecidedPayment:
-    """Count and decide a new payment. `arrived` in µs since the epoch.
+    """Count and decide a new payment. `arrived` in µs since the epoch; see `Arrivals`.
 
     Raises `Taken` for an id in use, `KeyError` for an account that was deleted meanwhile.
     """
     if await engine.journal.exists(account, Kind.PAYMENT, payment.id):
         raise Taken(payment.id)
     # A publication or deletion during that look-up precedes this payment.
-    active = engine.active[account]
+    active, arrived = engine.active[account], engine.arrivals.put_in_order(arrived)
     facts = derive(payment, arrived, engine.clients)
     programs = choose_programs(active, payment, arrived)
     shadows = choose_shadows(active, payment, arrived)

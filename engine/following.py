@@ -20,6 +20,7 @@ from tollkeeper.engine.filling import fill, records_in
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.entries import Entry, Kind
+from tollkeeper.engine.journal.past import newest_entry
 from tollkeeper.engine.journal.postgres.journal import PostgresJournal
 from tollkeeper.engine.journal.reads import (
     TIME_TO_ARRIVAL,
@@ -173,6 +174,7 @@ async def become_owner(following: Following) -> None:
     await catch_up(following, following.journal.last_sequence())
     await look_for_amendments(following)
     await fill_again(following)
+    engine.arrivals.newest = (await following.journal.query(newest_entry)).arrived
     await engine.seen_times.own(following.journal.flush)
     await settle_as_owner(engine)
     await finish_deletions(engine)

@@ -98,7 +98,7 @@ async def keep_uncounted(
         account=account,
         kind=kind,
         id=id_,
-        arrived=engine.clock(),
+        arrived=engine.arrivals.put_in_order(engine.clock()),
         time=time,
         body=body,
     )
@@ -115,8 +115,9 @@ async def take_back(engine: Engine, pending: Pending) -> None:
 async def _count_again(engine: Engine, label: Pending) -> Pending:
     """The same with a new sequence number, as later ones may have been appended meanwhile."""
     await engine.windows.withdraw(label.observed)
-    observed = await engine.windows.observe(label.observed.record, ())
-    entry = label.entry._replace(sequence=observed.sequence)
+    arrived = engine.arrivals.put_in_order(label.entry.arrived)
+    observed = await engine.windows.observe(replace(label.observed.record, arrived=arrived), ())
+    entry = label.entry._replace(sequence=observed.sequence, arrived=arrived, time=arrived)
     return replace(label, observed=observed, entry=entry)
 
 

@@ -49,7 +49,7 @@ async def make_change(
     `JournalError`.
     """
     state, active = engine.state, dict(engine.active)
-    at = engine.clock()
+    at = engine.arrivals.put_in_order(engine.clock())
     sequence = await engine.windows.take_sequence()
     recorded = RecordedChange(sequence, at, account, by, change)
     transitions = lone_publication(recorded)

@@ -15,6 +15,7 @@ from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
 from tollkeeper.engine.instants import now
+from tollkeeper.engine.journal.appends import Arrivals
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import Damage, Policy, named_damage
 from tollkeeper.engine.journal.journal import Journal
@@ -127,6 +128,7 @@ async def open_on(
             seen_times=seen_times,
             clients=Clients(),
             clock=clock,
+            arrivals=Arrivals(clock, (await journal.query(newest_entry)).arrived),
             state=state,
             past_states=PastStates(journal),
             damage=Damage(damage),

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from tollkeeper.engine.clock_watch import ClockWatch
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.folder_key import FolderKey
+from tollkeeper.engine.journal.appends import Arrivals
 from tollkeeper.engine.journal.damage import Damage
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.journal.source import JournalSource
@@ -62,7 +63,8 @@ class Engine:
     Configuration: `state` and `active` are replaced as a whole by each change, under `changing`; a
     request keeps the objects that it started with. An account publishes one program at a time,
     under `publishing`; `filling` is the progress of each, from 0 to 1, by account, kind and name.
-    `locks` serialise the requests for one payment or one idempotency key.
+    `locks` serialise the requests for one payment or one idempotency key; `arrivals` grow with
+    sequence numbers.
 
     Start: `ready` is set once the windows are whole. Until then `rebuilt` is the share that is,
     from 0 to 1, and `snapshot` what they are restored from.
@@ -95,6 +97,7 @@ class Engine:
     seen_times: SeenTimesStore
     clients: Clients
     clock: Callable[[], int]
+    arrivals: Arrivals
     state: Configuration
     past_states: PastStates
     active: dict[int, ActivePrograms] = field(default_factory=dict)

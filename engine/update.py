@@ -32,7 +32,7 @@ async def merge_update(
 
     Returns violations when the update contradicts the stored payment, or when the payment has been
     updated `MAX_UPDATES` times: each update stores the whole payment, and reading the payment reads
-    all of them. `arrived` in µs.
+    all of them. `arrived` in µs; see `Arrivals`.
     """
     journal = engine.journal
     stored = await journal.first_and_last(account, payment_id)
@@ -46,6 +46,7 @@ async def merge_update(
     if not isinstance(after, State):
         return after
     facts: Facts = after.payment
+    arrived = engine.arrivals.put_in_order(arrived)
     observed = await engine.windows.observe(
         Record(account, payment_id, facts.timestamp, arrived, after, before), ()
     )

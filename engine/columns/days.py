@@ -33,12 +33,13 @@ _NEXT_PAYMENT = (
 )
 # Of payments up to a sequence number, the days and parts to which something was added beyond another.
 _ADDED_TO = (
-    "SELECT DISTINCT payment.arrived / ?, payment.place / ? FROM journal AS added INDEXED BY by_account"
+    "SELECT payment.arrived / ?, min(payment.place), max(payment.place)"
+    " FROM journal AS added INDEXED BY by_account"
     " CROSS JOIN journal AS payment INDEXED BY by_id"
     " ON payment.account = added.account AND payment.id = added.id"
     f" AND payment.kind = {Kind.PAYMENT:d}"
     " WHERE added.account = ? AND added.place > ? AND added.place <= ? AND added.kind = ?"
-    " AND payment.place <= ?"
+    " AND payment.place <= ? GROUP BY payment.arrived / ?, payment.place / ?"
 )
 # A seal tells of the numbers up to its own; the last that counts is the first beyond the part.
 _LAST_SEAL = "SELECT min(sequence) FROM seals WHERE sequence >= ?"
@@ -73,9 +74,19 @@ def payment_parts(
         if found is None:
             return
         place, arrived = found
-        part = span_of_part(connection, part_name(arrived // DAY, place // PART_NUMBERS), up_to)
+        part = span_of_part(connection, _part_with(connection, place, arrived // DAY), up_to)
         yield part
         after = part.beyond - 1
+
+
+def _part_with(connection: sqlite3.Connection, place: int, day: int) -> str:
+    """The part with a sequence number that arrived on a day: that day's, but where older releases gave
+    what had waited over midnight a number of the next day's span."""
+    while reads.sequence_at(connection, (day + 1) * DAY) <= place:
+        day += 1
+    while reads.sequence_at(connection, day * DAY) > place:
+        day -= 1
+    return part_name(day, place // PART_NUMBERS)
 
 
 def span_of_part(connection: sqlite3.Connection, name: str, up_to: int) -> PaymentPart:
@@ -95,8 +106,11 @@ def added_to(
     after = progress.sequence
     if not after:
         return set()
-    rows = connection.execute(_ADDED_TO, (DAY, PART_NUMBERS, account, after, up_to, kind, after))
-    return {part_name(day, number) for day, number in rows}
+    part = (DAY, PART_NUMBERS)
+    rows = connection.execute(
+        _ADDED_TO, (DAY, account, after, up_to, kind, after, *part)
+    ).fetchall()
+    return {_part_with(connection, place, day) for day, *ends in rows for place in ends}
 
 
 def alterations(connection: sqlite3.Connection, first: int, beyond: int) -> tuple[int, int] | None:

@@ -102,6 +102,7 @@ async def _count(
     windows, since the event was read.
     """
     account, loaded = active.account.number, event.loaded
+    arrived = engine.arrivals.put_in_order(arrived)
     facts, name = Arrival(arrived), loaded.program.name
     record = Record(account, event.id, event.timestamp, arrived, State(data=event.data), event=name)
     try:

@@ -1,4 +1,5 @@
-"""What is known of appends without a query: those not yet settled, and ids that none has used.
+"""What is known of appends without a query: those not yet settled, ids that none has used, and the
+newest arrival.
 
 An append is settled once it is on disk or lost.
 """
@@ -6,15 +7,20 @@ An append is settled once it is on disk or lost.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
+from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, ListChange
 
 PREFIX_LENGTH = 10
 """The characters of an id that make its prefix: 4 seconds of a UUID of version 7 share one."""
 MAX_IDS = 50_000
 """The most ids and prefixes that are held in memory."""
+SET_BACK: Final = HOUR
+"""A clock that is further (µs) behind the newest arrival was set back, and is followed."""
 
 
 class UncancellableFuture(asyncio.Future[None]):
@@ -203,3 +209,26 @@ class UnusedIds:
         while self._size > MAX_IDS:
             used = self._used.pop(next(iter(self._used)))
             self._size -= 1 + len(used or ())
+
+
+class Arrivals:
+    """Arrivals in the order of sequence numbers, so that a moment can be found in the journal by
+    halves.
+
+    Between its arrival and its sequence number a request waits: for another with its key, for its
+    payment, for the database. What came later may have its number by then. `newest` is the arrival
+    (µs) of the last sequence number that was taken.
+    """
+
+    __slots__ = ("_clock", "newest")
+
+    def __init__(self, clock: Callable[[], int], newest: int) -> None:
+        self._clock = clock
+        self.newest = newest
+
+    def put_in_order(self, arrived: int) -> int:
+        """The arrival of what takes the next sequence number, before anything else does: that of the
+        number before where it is later than `arrived`."""
+        if arrived >= self.newest or self._clock() < self.newest - SET_BACK:
+            self.newest = arrived
+        return self.newest

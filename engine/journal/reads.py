@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from tollkeeper.engine.instants import DAY
+from tollkeeper.engine.instants import DAY, HOUR
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.entries import Entry, Idempotency, Kind, Page, Stretch
 
@@ -83,9 +83,10 @@ KNOWN_AT_ONCE = 100
 PAGE_SCAN = 5_000
 # How many sequence numbers one query looks through for texts: a long one would hold back the log.
 TEXT_SCAN = 100_000
-# An event time is at most this much older than its arrival (docs/api.md, "Validation"), and at most
-# this much newer by the clocks' skew (registry/settings.py).
-TIME_TO_ARRIVAL = DAY
+# An event time is at most a day older than its arrival (docs/api.md, "Validation"), and an hour more
+# where the request waited until it was put in order (appends.py); it is at most `SKEW` newer by the
+# clocks' skew (registry/settings.py).
+TIME_TO_ARRIVAL = DAY + HOUR
 SKEW = 60_000_000
 
 
@@ -461,7 +462,8 @@ def sequence_at(connection: SqlConnection, time: int) -> int:
     """The sequence number of the first entry that arrived at `time` or later; without one, the last
     entry's plus one.
 
-    Arrivals grow with sequence numbers, so a binary search finds it without an index on time.
+    Arrivals grow with sequence numbers (appends.py), so a binary search finds it without an index on
+    time.
     """
     (low,) = connection.execute("SELECT coalesce(min(place), 1) FROM journal").fetchone()
     high = last_sequence(connection) + 1

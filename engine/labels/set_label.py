@@ -80,6 +80,7 @@ async def count_label(
     if len(changes) >= MAX_LABELS:
         message = f"a payment's labels change at most {MAX_LABELS} times"
         raise Invalid.at("label", "too_long", message)
+    arrived = engine.arrivals.put_in_order(arrived)
     after = replace(before, label=add_label(verdicts(labels), label))
     observed = await engine.windows.observe(
         Record(account, id_, created.time, arrived, after, before), ()

@@ -121,7 +121,7 @@ def _entry(
         account=account,
         kind=Kind.SHADOW,
         id=item.payment,
-        arrived=engine.clock(),
+        arrived=engine.arrivals.put_in_order(engine.clock()),
         time=item.time,
         body=encode_shadow(body),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -284,6 +285,27 @@ def test_a_day_is_written_in_parts_of_which_those_with_something_new_are_written
     assert found == [(f"p-{number}",) for number in range(11)]
     (state,) = asked(folder, "SELECT status FROM states WHERE id = 'p-7' AND valid_to IS NULL")
     assert state == ("declined",)
+
+
+def test_a_payment_that_waited_over_midnight_is_exported_from_a_journal_of_an_older_release(
+    folder: Path, later: Callable[[Callable[[Shop], Awaitable[Any]]], None]
+) -> None:
+    """It has its number behind entries that arrived on the next day, and was looked for for ever."""
+
+    async def after_midnight(shop: Shop) -> None:
+        for number in range(1, 6):
+            await shop.update(f"p-{number}", declined())
+        await shop.create(payment(9, "ana"))
+
+    later(after_midnight)
+    with sqlite3.connect(folder / schema.DATABASE_FILE) as journal:
+        before_midnight = START_OF_DAYS // DAY * DAY + 3 * DAY - 1
+        journal.execute("UPDATE journal SET arrived = ? WHERE id = 'p-9'", (before_midnight,))
+    export(folder)
+    assert asked(folder, "SELECT count(*) FROM payments WHERE id = 'p-9'") == [(1,)]
+    later(lambda shop: shop.update("p-9", declined()))
+    export(folder)
+    assert asked(folder, "SELECT count(*) FROM states WHERE id = 'p-9'") == [(2,)]
 
 
 def test_a_label_is_known_from_its_entry_on(folder: Path, later: Callable[..., None]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tollkeeper.engine.decision import Decision
+from tollkeeper.engine.journal.appends import Arrivals
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.shadow_queue import QueuedShadow, ShadowQueue, Trial
@@ -67,4 +68,5 @@ def engine(queue: ShadowQueue) -> Any:
         journal=FullJournal(),
         windows=SimpleNamespace(take_sequence=take_sequence),
         clock=lambda: 0,
+        arrivals=Arrivals(lambda: 0, 0),
     )

@@ -105,7 +105,7 @@ async def test_an_event_that_waits_while_its_type_is_withdrawn_is_refused(
     sent = {"event": {"type": "reviewed", "data": data}}
     async with asyncio.timeout(60), shop.engine.locks.of("payment", 1, "p-1"):
         waiting = asyncio.create_task(shop.client.post("/v1/events", json=sent))
-        while "waiters" not in repr(shop.engine.locks.of("payment", 1, "p-1")):
+        while not shop.engine.locks.of("payment", 1, "p-1")._turns:
             await asyncio.sleep(0)
         answer = await shop.client.delete("/v1/event-types/reviewed/active")
         assert answer.status_code == 200
@@ -145,7 +145,7 @@ async def test_of_two_events_with_one_id_at_once_only_the_one_that_is_kept_label
     first_turn, second_turn = (shop.engine.locks.of("payment", 1, id_) for id_ in ("p-0", "p-1"))
     async with asyncio.timeout(60), first_turn, second_turn:
         waiting = asyncio.create_task(shop.client.post("/v1/events", json={"events": events}))
-        while "waiters" not in repr(first_turn):
+        while not first_turn._turns:
             await asyncio.sleep(0)
         # Both events of the batch are begun in one turn of the loop.
         await asyncio.sleep(0)

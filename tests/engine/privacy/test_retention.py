@@ -7,11 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from shutil import copy
 
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from tollkeeper.engine.folder_key import KEY_FILE
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.source import Database
@@ -19,6 +21,7 @@ from tollkeeper.engine.open import open_engine
 from tollkeeper.engine.privacy.retention import keep_to_retention, purge_account
 from tollkeeper.engine.publish.set_settings import ChangeSettings
 from tollkeeper.tests.engine.happenings import DAY, bare, instant, pay
+from tollkeeper.tests.engine.journal.proxy import proxy_to
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
 from tollkeeper.tests.engine.test_open import held, killed
 from tollkeeper.tests.postgres import SERVER, own_database
@@ -47,6 +50,12 @@ def take_away(url: str) -> None:
         )
 
 
+def give_back(url: str) -> None:
+    """Lets connections in again."""
+    with psycopg.connect(SERVER, autocommit=True) as server:
+        server.execute(f"ALTER DATABASE {url.rpartition('/')[2]} WITH ALLOW_CONNECTIONS true")
+
+
 async def test_while_the_database_is_away_a_round_is_told_in_one_line(
     database: str, tmp_path: Path
 ) -> None:
@@ -62,6 +71,44 @@ async def test_while_the_database_is_away_a_round_is_told_in_one_line(
     (line,) = (each for each in lines if each["event"] == "not_purged")
     assert line.keys() == {"event", "log_level", "reason"}
     assert "not currently accepting connections" in line["reason"]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_a_payment_does_not_wait_with_a_purge_for_a_database_that_is_away(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr("tollkeeper.engine.record_locks.TURN_PATIENCE_S", 0.05)
+    rule = """rule checkout
+  condition many when count(payments by user.id over 3d) > 99 then deny
+"""
+    folder = tmp_path / "live"
+    async with proxy_to(database) as (proxy, through), open_shop(Database(through, folder)) as shop:
+        await shop.do(ChangeSettings("shop", {"retention_days": 2}))
+        await shop.publish(rule)
+        for number in range(OLD_PAYMENTS):
+            await pay(shop, f"old-{number}", bare())
+        shop.now += 2 * DAY + 1
+        proxy.unanswered = [b"DELETE FROM journal"]
+        purging = asyncio.create_task(purge_account(shop.engine, shop.account))
+        await proxy.held.wait()
+        if answers:
+            take_away(database)
+            proxy.cut()
+        with pytest.raises(Unavailable, match="takes long"):
+            await shop.update("old-0", {"status": "failed"})
+        assert not purging.done()
+        if answers:
+            give_back(database)
+        else:
+            proxy.cut()
+        with pytest.raises(Unavailable):
+            await purging
+        await shop.update("old-0", {"status": "failed"})
+        live, now = await held(shop), shop.now
+        copy(folder / KEY_FILE, tmp_path)
+    async with open_shop(Database(database, tmp_path), now) as again:
+        assert await held(again) == live
+        assert await purge_account(again.engine, again.account) == OLD_PAYMENTS + 1
 
 
 async def test_of_an_account_that_was_deleted_meanwhile_nothing_is_left_to_purge(

@@ -9,10 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from click.testing import CliRunner, Result
@@ -26,6 +26,19 @@ from tollkeeper.tests.service.forked_modules import fork_modules
 TOLL = Path(sys.executable).with_name("toll")
 PATIENCE_S = 60.0
 HOST = "127.0.0.1"
+T = TypeVar("T")
+
+
+def until(read: Callable[[], T], *wanted: T) -> T:
+    """What is read, again and again, once it is one of the wanted; once it is true, where none is."""
+    deadline, found = time.monotonic() + PATIENCE_S, read()
+    while not (found in wanted if wanted else found):
+        assert time.monotonic() < deadline, (
+            f"awaited {' or '.join(map(repr, wanted)) or 'anything'} and there is still {found!r}"
+        )
+        time.sleep(0.05)
+        found = read()
+    return found
 
 
 def toll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,7 +80,7 @@ class Process:
         """Its exit code, once it has ended."""
         self._process.join(seconds)
         code = self.poll()
-        assert code is not None, "the process did not end"
+        assert code is not None, f"the process did not end within {seconds} seconds"
         return code
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -104,18 +117,19 @@ def serving(
     folder: Path, options: Sequence[str] = (), toll: Callable[[list[str]], None] = _toll
 ) -> Iterator[Running]:
     """Serves the folder with `toll serve` until the block ends; ready when the block begins."""
-    port = free_port()
-    command = ["serve", "--data", str(folder), "--port", str(port), *options]
-    with _started(folder, port, toll, command) as running:
-        yield running
+    with reserved_port() as port:
+        command = ["serve", "--data", str(folder), "--port", str(port), *options]
+        with _started(folder, port, toll, command) as running:
+            yield running
 
 
 @contextmanager
 def serving_within(folder: Path, **settings: Any) -> Iterator[Running]:
     """Serves the folder with these of `Settings`."""
-    port = free_port()
-    with _started(folder, port, _serve, Settings(folder=folder, port=port, **settings)) as running:
-        yield running
+    with reserved_port() as port:
+        given = Settings(folder=folder, port=port, **settings)
+        with _started(folder, port, _serve, given) as running:
+            yield running
 
 
 def _serve(settings: Settings) -> None:
@@ -135,30 +149,41 @@ def _logged(log: Path, environment: dict[str, str], run: Callable[..., None], gi
 
 @contextmanager
 def _started(folder: Path, port: int, run: Callable[..., None], given: object) -> Iterator[Running]:
-    process = Process(_logged, folder.parent / "serve.log", dict(os.environ), run, given)
+    log = folder.parent / "serve.log"
+    process = Process(_logged, log, dict(os.environ), run, given)
     try:
         url = f"http://{HOST}:{port}"
-        wait_until_ready(url, process)
+        wait_until_ready(url, process, log)
         yield Running(url, process)
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that the system gives to nobody else meanwhile: who is told of it can listen there."""
+    with socket.socket() as held:
+        # It never listens: so a listener, which may use an address again as this does, is let in.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((HOST, 0))
+        yield int(held.getsockname()[1])
 
 
-def wait_until_ready(url: str, process: Process) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+def wait_until_ready(url: str, process: Process, log: Path) -> None:
     # Without TLS no certificates are loaded, which takes longer than a start.
-    with httpx.Client(base_url=url, verify=False) as client:
-        while time.monotonic() < deadline:
-            assert process.poll() is None, "the service ended before it was ready"
-            with suppress(httpx.TransportError):
-                if client.get("/health/ready").status_code == 200:
-                    return
-            time.sleep(0.05)
-    raise TimeoutError("the service was never ready")
+    with httpx.Client(base_url=url, verify=False, timeout=PATIENCE_S) as client:
+
+        def health() -> str:
+            assert process.poll() is None, f"it ended before it was ready: {last_lines(log)}"
+            try:
+                answer = client.get("/health/ready")
+            except httpx.TransportError as error:
+                return f"{error!r}: {last_lines(log)}"
+            return "ready" if answer.status_code == 200 else answer.text
+
+        until(health, "ready")
+
+
+def last_lines(log: Path) -> str:
+    return log.read_text()[-2000:] if log.exists() else "it has logged nothing"

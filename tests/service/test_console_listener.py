@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -10,11 +11,17 @@ from click.testing import CliRunner
 
 from tollkeeper.api.http.settings import Settings, SettingsError
 from tollkeeper.api.terminal.commands.console import console
-from tollkeeper.tests.service.process import PATIENCE_S, free_port, new_key, serving
+from tollkeeper.tests.service.process import PATIENCE_S, new_key, reserved_port, serving
 
 
-def test_pages_and_interface_have_a_port_each(tmp_path: Path) -> None:
-    folder, port = tmp_path / "data", free_port()
+@pytest.fixture
+def port() -> Iterator[int]:
+    with reserved_port() as reserved:
+        yield reserved
+
+
+def test_pages_and_interface_have_a_port_each(tmp_path: Path, port: int) -> None:
+    folder = tmp_path / "data"
     key = new_key(folder, "admin")
     with serving(folder, ["--console", f"127.0.0.1:{port}"]) as running:
         pages = f"http://127.0.0.1:{port}"
@@ -42,8 +49,8 @@ def test_an_address_of_ipv6_stands_in_brackets() -> None:
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_a_link_leads_to_where_the_console_listens(tmp_path: Path, apart: bool) -> None:
-    folder, port = tmp_path / "data", free_port()
+def test_a_link_leads_to_where_the_console_listens(tmp_path: Path, port: int, apart: bool) -> None:
+    folder = tmp_path / "data"
     new_key(folder, "admin")
     with serving(folder, ["--console", f"127.0.0.1:{port}"] if apart else []) as running:
         printed = CliRunner().invoke(console, ["--account", "shop", "--data", str(folder)])

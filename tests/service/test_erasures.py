@@ -15,8 +15,8 @@ from tollkeeper.engine.journal import schema
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.tests.api.http.service import payment
 from tollkeeper.tests.engine.journal.test_fencing import do, expire
-from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving
-from tollkeeper.tests.service.test_nodes import clients_of, nodes, until, whole
+from tollkeeper.tests.service.process import PATIENCE_S, new_key, serving, until
+from tollkeeper.tests.service.test_nodes import clients_of, nodes, whole
 
 PERSON = {"id": "u-ana", "email": "ana@mail.example"}
 _BODIES = "SELECT convert_from(body, 'UTF8') FROM journal WHERE kind = %s"
@@ -54,7 +54,7 @@ def test_an_erasure_whose_node_is_killed_is_made_by_the_next_owner(
     tmp_path: Path, on_database: str
 ) -> None:
     with nodes(tmp_path, 2) as (key, running), clients_of(key, running) as shop:
-        until(lambda: whole(on_database) == 2)
+        until(lambda: whole(on_database), 2)
         shop.pay(1, "p", "u-ana")
 
         def ask() -> None:

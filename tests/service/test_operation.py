@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -17,19 +17,13 @@ from click.testing import CliRunner
 from tollkeeper.api.http import serve as serving_folder
 from tollkeeper.api.http.settings import BOUNDS, Settings, SettingsError
 from tollkeeper.cli import main
-from tollkeeper.tests.service.process import PATIENCE_S, serving, toll
+from tollkeeper.tests.service.process import HOST, PATIENCE_S, reserved_port, serving, toll
 from tollkeeper.tests.service.wire import connected
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture
@@ -48,12 +42,19 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_a_service_with_a_listener_for_its_operator(folder: Path, tmp_path: Path) -> None:
-    admin_port = free_port()
+@pytest.fixture
+def port() -> Iterator[int]:
+    with reserved_port() as reserved:
+        yield reserved
+
+
+def test_a_service_with_a_listener_for_its_operator(
+    folder: Path, tmp_path: Path, port: int
+) -> None:
     (tmp_path / "toll.toml").write_text(
-        f"admin-port = {admin_port}\nconnections = 20\nidle_seconds = 25\n"
+        f"admin-port = {port}\nconnections = 20\nidle_seconds = 25\n"
     )
-    admin = f"http://127.0.0.1:{admin_port}"
+    admin = f"http://{HOST}:{port}"
     with serving(folder, ["--config", str(tmp_path / "toll.toml")]) as service, ExitStack() as held:
         assert httpx.get(f"{service.url}/metrics", timeout=PATIENCE_S).status_code == 404
         told = httpx.get(f"{admin}/metrics", timeout=PATIENCE_S).text
@@ -112,15 +113,14 @@ def test_a_port_that_is_none_is_refused_before_anything_is_opened(
 
 
 def test_a_port_in_use_is_named_and_the_check_says_so_before(
-    folder: Path, run: Callable[..., tuple[int, str]]
+    folder: Path, run: Callable[..., tuple[int, str]], port: int
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        ran = toll(folder, "serve", "--port", port)
-        assert (ran.returncode, "cannot listen on 127.0.0.1" in ran.stderr) == (1, True)
-        code, told = run("serve", "--check", "--port", port)
+    with socket.create_server((HOST, port)):
+        ran = toll(folder, "serve", "--port", str(port))
+        assert (ran.returncode, f"cannot listen on {HOST}" in ran.stderr) == (1, True)
+        code, told = run("serve", "--check", "--port", str(port))
         assert (code, "the service would not start" in told) == (1, True)
-    code, told = run("serve", "--check", "--port", port)
+    code, told = run("serve", "--check", "--port", str(port))
     assert code == 0
     assert f"port {port} option" in told
     assert "idle_seconds 30 default" in told

@@ -12,8 +12,8 @@ from tollkeeper.engine.journal.postgres import schema
 from tollkeeper.engine.journal.source import Database
 from tollkeeper.tests.engine.journal.test_fencing import do
 from tollkeeper.tests.service.next_release import next_toll
-from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll
-from tollkeeper.tests.service.test_nodes import RULE, clients_of, state_of, told, until, whole
+from tollkeeper.tests.service.process import PATIENCE_S, Running, new_key, serving, toll, until
+from tollkeeper.tests.service.test_nodes import RULE, clients_of, state_of, told, whole
 
 
 def test_nodes_of_two_releases_share_a_journal_and_take_it_over_from_each_other(
@@ -26,7 +26,7 @@ def test_nodes_of_two_releases_share_a_journal_and_take_it_over_from_each_other(
     met: list[str | None] = []
 
     def pay_at_both(owner: Running, other: Running) -> None:
-        until(lambda: whole(on_database) == 2)
+        until(lambda: whole(on_database), 2)
         assert [state_of(tmp_path, each) for each in (owner, other)] == ["owns", "follows"]
         with clients_of(key, (owner, other)) as shop:
             for number in range(len(met), len(met) + 2):

@@ -7,7 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,14 +33,28 @@ class Served:
         return self.log.read_text().splitlines()
 
 
+@contextmanager
+def serving_small(folder: Path, **limits: int) -> Iterator[Served]:
+    """A service that takes small requests alone."""
+    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
+    with serving_within(folder, head_bytes=4096, body_bytes=4096, **limits) as service:
+        yield Served(service, headers, folder.parent / "serve.log")
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("wire") / "data"
-    headers = {"authorization": f"Bearer {new_key(folder, 'payments')}"}
-    with serving_within(
-        folder, head_bytes=4096, body_bytes=4096, body_seconds=1, idle_seconds=2
-    ) as service:
-        yield Served(service, headers, folder.parent / "serve.log")
+    """It waits for clients as long as any machine may hold them up."""
+    folder, long = tmp_path_factory.mktemp("wire") / "data", int(PATIENCE_S)
+    with serving_small(folder, body_seconds=long, idle_seconds=long) as patient:
+        yield patient
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """It waits for no client for long."""
+    folder = tmp_path_factory.mktemp("hurried") / "data"
+    with serving_small(folder, body_seconds=1, idle_seconds=2) as impatient:
+        yield impatient
 
 
 def spoken(served: Served, *parts: bytes) -> bytes:
@@ -178,18 +192,21 @@ def test_the_bounds_are_those_of_the_settings(served: Served) -> None:
         talker.sendall(LIVE[:-2] + b"x-more: " + b"a" * 5000)
         assert read_answer(talker).startswith(b"HTTP/1.1 431")
     line_with(served, event="refused", status=431)
-    with connected(served.service) as slow:
-        slow.sendall(head(served.headers, len(BODY)) + BODY[:100])
+
+
+def test_a_body_that_does_not_come_in_time_is_refused(hurried: Served) -> None:
+    with connected(hurried.service) as slow:
+        slow.sendall(head(hurried.headers, len(BODY)) + BODY[:100])
         told = read_answer(slow)
         assert told.startswith(b"HTTP/1.1 408")
         assert b"within 1 seconds" in told
-    late = line_with(served, status=408)
+    late = line_with(hurried, status=408)
     assert (late["event"], late["route"], late["account"]) == ("request", "/v1/payments", "shop")
     assert "disconnected" not in late
 
 
-def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(served: Served) -> None:
-    with connected(served.service) as talker:
+def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(hurried: Served) -> None:
+    with connected(hurried.service) as talker:
         talker.sendall(head({}, 4000))
         assert read_answer(talker).startswith(b"HTTP/1.1 401")
         deadline = time.monotonic() + PATIENCE_S
@@ -200,7 +217,7 @@ def test_a_refused_client_that_goes_on_with_its_body_is_closed_in_time(served: S
             raise AssertionError("it could go on for as long as it liked")
 
 
-def test_a_client_that_sends_no_further_head_is_closed_in_time(served: Served) -> None:
+def test_a_client_that_sends_no_further_head_is_closed_in_time(hurried: Served) -> None:
     # All at once: each waits for its limit.
     with ExitStack() as clients:
         idle = {}
@@ -209,18 +226,20 @@ def test_a_client_that_sends_no_further_head_is_closed_in_time(served: Served) -
             ("an empty line", LIVE, b"\r\n"),
             ("nothing", LIVE, b""),
         ):
-            idle[case] = clients.enter_context(connected(served.service))
+            idle[case] = clients.enter_context(connected(hurried.service))
             idle[case].sendall(first)
             assert read_answer(idle[case]).startswith(b"HTTP/1.1"), case
-            idle[case].sendall(then)
+            # If it is held up for longer than the limit, it has been closed before.
+            with suppress(ConnectionError):
+                idle[case].sendall(then)
         for case, client in idle.items():
-            client.settimeout(10)
-            assert client.recv(1) == b"", case
+            with suppress(ConnectionError):
+                assert client.recv(1) == b"", case
 
 
-def test_a_body_behind_another_request_has_its_time_too(served: Served) -> None:
-    with connected(served.service) as slow:
-        slow.sendall(LIVE + head(served.headers, len(BODY)) + BODY[:100])
+def test_a_body_behind_another_request_has_its_time_too(hurried: Served) -> None:
+    with connected(hurried.service) as slow:
+        slow.sendall(LIVE + head(hurried.headers, len(BODY)) + BODY[:100])
         told = b""
         while chunk := slow.recv(65536):
             told += chunk
@@ -285,9 +304,9 @@ def test_a_client_that_sends_its_whole_body_first_reads_that_it_was_too_large(
     assert said.startswith(b"HTTP/1.1 413")
 
 
-def test_a_client_that_goes_on_after_its_refusal_is_closed_in_time(served: Served) -> None:
+def test_a_client_that_goes_on_after_its_refusal_is_closed_in_time(hurried: Served) -> None:
     # Both at once: each waits for its limit.
-    with connected(served.service) as no_http, connected(served.service) as too_long:
+    with connected(hurried.service) as no_http, connected(hurried.service) as too_long:
         no_http.sendall(b"no http\r\n\r\n")
         too_long.sendall(LIVE[:-2] + b"x-more: " + b"a" * 5000)
         talkers = {400: no_http, 431: too_long}
@@ -380,18 +399,18 @@ def test_a_part_of_a_request_that_equals_the_one_before_is_no_request(
     assert statuses() == before + after
 
 
-def test_a_client_that_takes_nothing_of_its_answers_is_closed_in_time(served: Served) -> None:
+def test_a_client_that_takes_nothing_of_its_answers_is_closed_in_time(hurried: Served) -> None:
     with socket.socket() as greedy:
         greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         greedy.settimeout(PATIENCE_S)
-        greedy.connect(("127.0.0.1", int(served.service.url.rpartition(":")[2])))
+        greedy.connect(("127.0.0.1", int(hurried.service.url.rpartition(":")[2])))
         with suppress(ConnectionError):
             while True:
                 greedy.sendall(LIVE * 1000)
-    line_with(served, event="connection_given_up", limit="body_seconds")
+    line_with(hurried, event="connection_given_up", limit="body_seconds")
     # Behind this line stand those of the request whose answer was not taken.
-    answer_to(served, LIVE)
-    assert "Traceback" not in served.log.read_text()
+    answer_to(hurried, LIVE)
+    assert "Traceback" not in hurried.log.read_text()
 
 
 def test_what_follows_a_body_is_no_part_of_the_head(served: Served) -> None:
@@ -407,8 +426,9 @@ def test_what_follows_a_body_is_bounded_as_a_head_is(served: Served) -> None:
     endless = head({**served.headers, "transfer-encoding": "chunked"}, 0)
     with connected(served.service) as talker:
         talker.sendall(endless.replace(b"content-length: 0\r\n", b"") + b"1\r\n{\r\n0\r\n")
+        # The system may take much for a service that is held up.
         with pytest.raises(ConnectionError):
-            talker.sendall(b"x-more: a\r\n" * 500_000)
+            talker.sendall(b"x-more: a\r\n" * 5_000_000)
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["together", "apart"])

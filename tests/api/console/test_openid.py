@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,6 +16,7 @@ from tollkeeper.engine.openid import issuer
 from tollkeeper.engine.openid.providers import read_providers
 from tollkeeper.engine.openid.sign_in import OpenId, challenge_of
 from tollkeeper.tests.api.console.conftest import Shop
+from tollkeeper.tests.service.process import PATIENCE_S, reserved_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:get_jwt_config")]
 
@@ -39,17 +39,16 @@ def provider(port: int) -> Iterator[None]:
         yield
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    port = free_port()
-    with provider(port):
+    with reserved_port() as port, provider(port):
+        yield port
+
+
+@pytest.fixture
+def idle_port() -> Iterator[int]:
+    """A port at which no provider listens yet."""
+    with reserved_port() as port:
         yield port
 
 
@@ -86,7 +85,8 @@ async def depart(browser: httpx.AsyncClient) -> tuple[str, str]:
 
 def agree(address: str, sub: str) -> str:
     """What the person is sent back with, having agreed at the provider."""
-    answer = httpx.post(address, data={"sub": sub, "action": "authorize"})
+    asked = {"sub": sub, "action": "authorize"}
+    answer = httpx.post(address, data=asked, timeout=PATIENCE_S)
     assert answer.status_code in (302, 303), answer.text
     location: str = answer.headers["location"]
     assert location.startswith(CALLBACK)
@@ -191,13 +191,12 @@ async def test_a_person_who_takes_too_long_begins_anew(
 
 
 async def test_a_provider_that_changes_its_keys_goes_on_letting_people_in(
-    own_shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_shop: Shop, tmp_path: Path, idle_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(issuer, "ANEW_S", 0)
-    port = free_port()
-    async with console(own_shop, port, tmp_path, LEADS) as browser:
+    async with console(own_shop, idle_port, tmp_path, LEADS) as browser:
         for _ in range(2):
-            with provider(port):
+            with provider(idle_port):
                 address, cookie = await depart(browser)
                 answer = await come_back(browser, agree(address, "1"), cookie)
                 assert answer.status_code == 303
@@ -214,8 +213,10 @@ async def test_whoever_declines_at_the_provider_is_back_at_the_start(
     assert "/console/sign-in/with/shop" in answer.text
 
 
-async def test_a_provider_that_is_away_is_said_to_be(own_shop: Shop, tmp_path: Path) -> None:
-    async with console(own_shop, free_port(), tmp_path, LEADS) as browser:
+async def test_a_provider_that_is_away_is_said_to_be(
+    own_shop: Shop, tmp_path: Path, idle_port: int
+) -> None:
+    async with console(own_shop, idle_port, tmp_path, LEADS) as browser:
         answer = await browser.post("/v1/sign-ins", json={"sign_in": {"account": "shop"}})
         assert answer.status_code == 503
         answer = await browser.post("/v1/sign-ins", json={"sign_in": {"account": "night"}})

@@ -34,7 +34,7 @@ from tollkeeper.engine.velocity.windows import Windows
 from tollkeeper.tests.engine.happenings import RULE
 from tollkeeper.tests.engine.offline.backtest.shop import open_shop
 from tollkeeper.tests.postgres import own_database
-from tollkeeper.tests.service.process import PATIENCE_S, free_port, serving
+from tollkeeper.tests.service.process import HOST, PATIENCE_S, reserved_port, serving
 from tollkeeper.tests.service.test_nodes import whole
 
 pytestmark = pytest.mark.anyio
@@ -70,18 +70,18 @@ async def test_a_node_of_a_newer_release_waits_until_the_older_service_has_ended
 @asynccontextmanager
 async def starting(folder: Path, url: str) -> AsyncIterator[str]:
     """A node that starts meanwhile, where it answers; told to end in the end."""
-    port = free_port()
-    settings = Settings(folder=folder, database=url, port=port)
-    serving = serve_node.serve_node(settings, OpenId(), lambda _share: None)
-    node = asyncio.create_task(serving)
-    try:
-        yield f"http://127.0.0.1:{port}"
-        assert not node.done()
-        os.kill(os.getpid(), SIGTERM)
-        await asyncio.wait_for(node, PATIENCE_S)
-    finally:
-        node.cancel()
-        await asyncio.wait([node])
+    with reserved_port() as port:
+        settings = Settings(folder=folder, database=url, port=port)
+        serving = serve_node.serve_node(settings, OpenId(), lambda _share: None)
+        node = asyncio.create_task(serving)
+        try:
+            yield f"http://{HOST}:{port}"
+            assert not node.done()
+            os.kill(os.getpid(), SIGTERM)
+            await asyncio.wait_for(node, PATIENCE_S)
+        finally:
+            node.cancel()
+            await asyncio.wait([node])
 
 
 def break_opening(monkeypatch: pytest.MonkeyPatch, times: Iterator[int]) -> asyncio.Semaphore:

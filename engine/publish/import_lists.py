@@ -134,9 +134,10 @@ def _entries(
 def _describe(
     found: Iterator[ListEntry | BadEntry], stream: BinaryIO, progress: Progress
 ) -> Iterator[ListEntry | BadEntry]:
-    size = max(1, os.fstat(stream.fileno()).st_size)
+    # Of a pipe, nobody knows how much is left.
+    size = os.fstat(stream.fileno()).st_size if stream.seekable() else 0
     for number, entry in enumerate(found):
-        if number % 1000 == 0:
+        if size and number % 1000 == 0:
             progress(min(1.0, stream.tell() / size))
         yield entry
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import time
@@ -180,8 +181,13 @@ def cut_off_and_done_again(shop: Shop) -> None:
     """What the killed import staged is gone once the next one has been."""
     shop.publish()
     shop.good("lists", "add", "blocked", "u-1", "u-2")
-    file = write_csv(shop.files / "new.csv", "n")
-    kill_once(shop.folder, shop.begin("lists", "import", "blocked", str(file)), STAGED)
+    file, pipe = write_csv(shop.files / "new.csv", "n"), shop.files / "pipe"
+    os.mkfifo(pipe)
+    importing = shop.begin("lists", "import", "blocked", str(pipe))
+    # It waits for more: so it is never over before it is killed.
+    with pipe.open("wb", buffering=0) as feed:
+        feed.write(file.read_bytes())
+        kill_once(shop.folder, importing, STAGED)
     assert shop.listed() == ["u-1", "u-2"]
     assert count(shop.folder, STAGED) == 1
     shop.good("lists", "import", "blocked", str(file))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -281,13 +282,20 @@ def test_a_snapshot_that_counts_an_entry_which_was_lost_is_not_kept(tmp_path: Pa
     asyncio.run(lose())
 
 
-def test_an_erasure_stops_a_snapshot_that_is_being_written(tmp_path: Path) -> None:
+def test_an_erasure_stops_a_snapshot_that_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def erase() -> None:
         async with open_shop(tmp_path) as shop:
             await shop.publish(RULE)
             await happen(shop, [(1, ("pay", bare(user="ana@mail.example")))])
-            writing = asyncio.create_task(write_snapshot_beside(shop.engine))
-            await asyncio.sleep(0)
+            with monkeypatch.context() as patched:
+                # Only the copy of this process writes, and never comes to its end.
+                patched.setattr(window_snapshot, "write", lambda *_: time.sleep(600))
+                writing = asyncio.create_task(write_snapshot_beside(shop.engine))
+                while shop.engine.snapshot_writer is None:
+                    assert not writing.done()
+                    await asyncio.sleep(0.001)
             await erase_user(shop.engine, shop.account, "test", "ana@mail.example")
             assert not await writing
             assert not (tmp_path / FILE).exists()

@@ -138,8 +138,8 @@ def test_spans_and_figures_are_sent_at_once_when_the_service_stops(
 ) -> None:
     from tollkeeper.api.http import telemetry
 
-    monkeypatch.setattr(telemetry, "_PATIENCE_S", 20.0)
-    both = threading.Barrier(2, timeout=10)
+    monkeypatch.setattr(telemetry, "_PATIENCE_S", 2 * PATIENCE_S)
+    both = threading.Barrier(2, timeout=PATIENCE_S)
 
     async def serve(url: str) -> None:
         async with open_service(tmp_path / "data") as service:

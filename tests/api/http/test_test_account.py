@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from tollkeeper.api.http import forced_outcomes
 from tollkeeper.api.http.error_answers import STATUSES
 from tollkeeper.engine.offline.backtest.backtest import backtest_account
 from tollkeeper.engine.offline.jobs.jobs import Jobs
@@ -217,14 +219,22 @@ async def test_an_update_can_be_made_to_fail_and_then_changes_nothing(
 
 
 async def test_a_delayed_payment_of_an_account_that_was_deleted_meanwhile_stores_nothing(
-    service: Service, test_client: httpx.AsyncClient
+    service: Service, test_client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def delay(_seconds: float) -> None:
+        begun.set()
+        await ended.wait()
+
+    monkeypatch.setattr(forced_outcomes, "asyncio", SimpleNamespace(sleep=delay))
     # Without an analysis: no windows are read, which are gone.
     sent = payment(metadata={"toll_test": {"delay_ms": 300}}, analyze={})
     delayed = asyncio.ensure_future(test_client.post("/v1/payments", json=sent))
-    await asyncio.sleep(0.1)
+    await begun.wait()
     await SuspendAccount("shop").perform(service.engine, "test", _ignore)
     await DeleteAccount("shop").perform(service.engine, "test", _ignore)
+    ended.set()
     assert (await delayed).status_code == 401
     assert all(service.engine.journal.count(each) == 2 for each in service.engine.state.deleted)
 

@@ -149,10 +149,8 @@ def test_a_change_of_definitions_is_told_in_the_files_that_use_them(folder: Path
         assert not await open_text(client, shop, RULE)
         await open_text(client, cards, CARDS)
         change(client, cards, 2, CARDS.replace("busy", "hurried"))
-        for _ in range(100):
-            if client.diagnostics[shop.as_uri()]:
-                break
-            await asyncio.sleep(0.05)
+        while not client.diagnostics[shop.as_uri()]:
+            await asyncio.sleep(0.01)
         assert "unknown-name" in [each.code for each in client.diagnostics[shop.as_uri()]]
 
     serve(folder, script)

@@ -286,7 +286,10 @@ async def test_what_a_step_raises_reaches_who_asked_and_changes_nothing(journal,
     assert journal.count() == 2
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=20, unique=True))
 def test_an_id_may_always_hold_any_character(make, place, ids):
     fresh = place.fresh()

@@ -159,7 +159,10 @@ some_values = st.lists(st.sampled_from("abcdef"), max_size=6)
 some_changes = st.tuples(st.sampled_from(["put", "remove", "import"]), some_values)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(some_changes, max_size=8))
 def test_a_list_always_holds_what_a_plain_set_would_and_did_at_every_sequence_number(
     make, place, changes

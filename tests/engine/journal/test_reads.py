@@ -160,7 +160,10 @@ entry_fields = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     fields=st.lists(entry_fields, max_size=30),
     account=st.sampled_from([None, 1, 2]),

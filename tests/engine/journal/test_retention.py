@@ -150,7 +150,10 @@ some_entries = st.lists(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(some_entries, st.integers(70, 160))
 def test_a_purge_always_removes_what_a_plain_filter_would(make, place, fields, before):
     """One sequence number is one hour; an update is of the payment with its id."""

@@ -31,6 +31,12 @@ LATER = NOW + 60 * delivery.SECOND
 PATIENCE_S = 60
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever hangs does so until a test has ended, however slow the machine is."""
+    monkeypatch.setattr(delivery, "TIMEOUT_S", 2 * PATIENCE_S)
+
+
 class Receivers:
     """A server for all addresses: those below `/fine` are answered, the others as `others` says."""
 

@@ -212,8 +212,9 @@ def test_a_user_is_let_in_by_a_link_while_the_service_runs_and_out_again(
         return httpx.get(url, headers=headers, timeout=PATIENCE_S)
 
     assert who().json()["session"]["role"] == "lead"
-    (listed,) = msgspec.json.decode(toll(folder, "users", "list", "--json", *account).stdout)
-    assert (listed["name"], listed["role"]) == ("ana", "lead")
+    listed = msgspec.json.decode(toll(folder, "users", "list", "--json", *account).stdout)
+    # Another test may have let others in.
+    assert ("ana", "lead") in [(each["name"], each["role"]) for each in listed]
     assert toll(folder, "users", "remove", "ana", *account).returncode == 0
     assert who().status_code == 401
 

@@ -10,6 +10,7 @@ from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, client_capabilities, make_test_lsp_client
 
 from tollkeeper.tests.service.forked_toll import forked_toll
+from tollkeeper.tests.service.process import PATIENCE_S
 
 
 def serve(
@@ -32,7 +33,7 @@ def serve(
         await client.stop()
 
     with forked_toll() as toll:
-        asyncio.run(asyncio.wait_for(run(str(toll)), 60))
+        asyncio.run(asyncio.wait_for(run(str(toll)), 3 * PATIENCE_S))
 
 
 async def open_text(client: LanguageClient, path: Path, text: str) -> list[lsp.Diagnostic]:

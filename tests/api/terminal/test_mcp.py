@@ -12,6 +12,7 @@ import pytest
 
 from tollkeeper.tests.engine.offline.backtest.shop import NAME, Shop, open_shop
 from tollkeeper.tests.service.forked_toll import forked_toll
+from tollkeeper.tests.service.process import PATIENCE_S
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -57,7 +58,7 @@ def serve(folder: Path, script: Callable[[Client], Awaitable[None]], *options: s
             await script(client)
 
     with forked_toll() as toll:
-        asyncio.run(asyncio.wait_for(run(str(toll)), 120))
+        asyncio.run(asyncio.wait_for(run(str(toll)), 3 * PATIENCE_S))
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> Any:

@@ -38,6 +38,7 @@ from tollkeeper.engine.offline.testing.files import Library, read_library, store
 from tollkeeper.engine.programs.compile.shown import one_line, shown_duration
 from tollkeeper.engine.programs.reference import every_name
 from tollkeeper.engine.publish.diff import Difference
+from tollkeeper.engine.publish.needs import unmet_needs
 from tollkeeper.engine.registry.known import StoredNames
 from tollkeeper.engine.registry.versions import active_version
 from tollkeeper.engine.velocity.contract import SeriesPlan
@@ -268,8 +269,10 @@ async def check(
             )
     except JobExceededError as error:
         raise invalid_at("text", "out_of_range", f"checking it: {error}") from None
-    plans = request.engine.active[key.account].plans()
-    answer = await asyncio.to_thread(_answer, found, sent.text, plans)
+    in_use = request.engine.active[key.account]
+    unmet = unmet_needs(found.needs, in_use)
+    found = found._replace(diagnostics=(*found.diagnostics, *unmet))
+    answer = await asyncio.to_thread(_answer, found, sent.text, in_use.plans())
     answer = replace(answer, differences=differences)
     if not (is_to_prove and found.kind == "rule" and found.name is not None):
         return answer

@@ -46,7 +46,13 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.errors import Conflict
 from tollkeeper.engine.registry.lists import find_list, want_entries
-from tollkeeper.engine.registry.proposals import find_proposal, is_waiting
+from tollkeeper.engine.registry.proposals import (
+    LASTS,
+    alone_until,
+    find_proposal,
+    is_waiting,
+    why_void,
+)
 from tollkeeper.engine.registry.settings import change_settings, show_settings
 from tollkeeper.engine.registry.state import Proposal, ProposalState
 from tollkeeper.engine.registry.trials import Decider, set_rollout
@@ -171,8 +177,10 @@ class ProposalView(Struct, frozen=True):
     """What is proposed: `kind`, `name` and `version` of a file, with the active version as `base`;
     or `settings`; or `entries` of the list `name`. `open` says whether it can still be decided;
     `alone` means that it took effect before anybody approved it, and still needs approval. Of a
-    version, `warnings` say which `must` lines were not tried in time, and `untested` that its author
-    skipped its tests.
+    version, `warnings` say which `must` lines were not tried in time, what the checker warned of, and
+    which lists and rates the account lacked, as of the proposal; `untested` says that its author
+    skipped its tests. While it waits, `void` says why nobody can approve it any more, and after
+    `expires_at` it is closed; what took effect without approval holds until `alone_until`.
     """
 
     number: int
@@ -194,6 +202,9 @@ class ProposalView(Struct, frozen=True):
     at: InstantText
     state: ProposalState
     open: bool
+    expires_at: InstantText | None
+    void: str | None
+    alone_until: InstantText | None
     decided_by: str | None
     decided_at: InstantText | None
     reason: str
@@ -378,7 +389,7 @@ async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> 
 
 
 async def _try_version(request: Request, wanted: ProposedVersion) -> tuple[Violation, ...]:
-    """Return what the version is warned of, unless it is untested. Raises `Problem`, `NotFound`."""
+    """Return what was not tried of the version; nothing for an untested one. Raises `Problem`, `NotFound`."""
     version = find_version(request.account, KIND_OF[wanted.kind], wanted.name, wanted.version)
     if wanted.untested:
         return ()
@@ -444,7 +455,8 @@ def _answer(request: Request, number: int, filling: Filling = UNSET) -> Proposal
 
 
 def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> ProposalView:
-    change = proposal.change
+    change, now = proposal.change, request.engine.clock()
+    is_open = is_waiting(proposal, now)
     version = change.number if isinstance(change, Activated | RolloutSet) else None
     until = change.until if isinstance(change, Activated) else None
     settings = None
@@ -478,7 +490,10 @@ def _view(request: Request, proposal: Proposal, filling: Filling = UNSET) -> Pro
         by=proposal.by,
         at=show_instant(proposal.at),
         state=proposal.state,
-        open=is_waiting(proposal, request.engine.clock()),
+        open=is_open,
+        expires_at=_instant(proposal.at + LASTS if proposal.state == "waiting" else None),
+        void=why_void(request.account, proposal, now) if is_open else None,
+        alone_until=_instant(alone_until(request.account, proposal)),
         decided_by=proposal.decided_by,
         decided_at=_instant(proposal.decided_at),
         reason=proposal.reason,

@@ -20,6 +20,7 @@ from tollkeeper.engine.programs.loaded import reading_of
 from tollkeeper.engine.programs.source import read_file
 from tollkeeper.engine.progress import Progress
 from tollkeeper.engine.publish.diff import Difference, Side, diff_sides, side_of
+from tollkeeper.engine.publish.needs import AccountNeed, needs_of_program
 from tollkeeper.engine.registry.changes import ProgramKind
 from tollkeeper.engine.registry.state import Version
 from tollkeeper.engine.registry.versions import program_kind
@@ -58,7 +59,7 @@ class NeededWindow(NamedTuple):
 
 class CheckedText(NamedTuple):
     """`kind` and `name` are what the text declares, None if it has errors; `formatted` is None if
-    it can't be formatted."""
+    it can't be formatted; `needs` are the lists and rates that it needs."""
 
     kind: ProgramKind | None
     name: str | None
@@ -67,6 +68,7 @@ class CheckedText(NamedTuple):
     tests: tuple[CheckedTest, ...] = ()
     coverage: CheckedCoverage | None = None
     windows: tuple[NeededWindow, ...] = ()
+    needs: tuple[AccountNeed, ...] = ()
 
 
 def check_text(_progress: Progress, content: bytes, stored: StoredLibrary) -> CheckedText:
@@ -79,7 +81,8 @@ def check_text(_progress: Progress, content: bytes, stored: StoredLibrary) -> Ch
         return CheckedText(None, None, reading.diagnostics, formatted)
     kind = program_kind(program)
     if isinstance(program, Definitions):
-        return CheckedText(kind, program.name, reading.diagnostics, formatted)
+        needs = needs_of_program(program)
+        return CheckedText(kind, program.name, reading.diagnostics, formatted, needs=needs)
     file = load_alone(reading, program, library)
     seen: set[Mark] = set()
     tests = tuple(_check_test(file, test, seen) for test in program.tests)
@@ -92,6 +95,7 @@ def check_text(_progress: Progress, content: bytes, stored: StoredLibrary) -> Ch
         tests=tests,
         coverage=CheckedCoverage(percent([covered]), len(covered.goals), covered.missed),
         windows=tuple(_windows(program, file.texts)),
+        needs=needs_of_program(program),
     )
 
 

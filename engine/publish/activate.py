@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.instants import DAY, HOUR
-from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.intake.violations import MAX_LISTED, Violation
 from tollkeeper.engine.lists.values import read_instant
 from tollkeeper.engine.make_change import make_change
 from tollkeeper.engine.programs.active import SCORECARD_NAME, Loaded, VersionId
@@ -273,6 +273,17 @@ def place_diagnostics(name: str, text: str, found: Iterable[Diagnostic]) -> list
 async def needs_of(engine: Engine, account: int, version: Version) -> tuple[AccountNeed, ...]:
     """The lists and rates that the version needs."""
     return await engine.run_in_worker(account, find_needs, version.program)
+
+
+async def find_warnings(engine: Engine, account: int, version: Version) -> list[Violation]:
+    """What the version is warned of now, as its author was: by the checker, of at most `MAX_LISTED`
+    places, and for each list or rate that it needs and the account lacks.
+    """
+    names = stored_names(engine.state.accounts[account])
+    read = await engine.run_in_worker(account, read_text, version.text.encode(), names)
+    found = [each for each in read.diagnostics if each.severity == "warning"][:MAX_LISTED]
+    placed = place_diagnostics(version.name, version.text, found)
+    return [*placed, *place_unmet(engine, account, version, read.needs)]
 
 
 def place_unmet(

@@ -37,11 +37,12 @@ def needs_of_program(program: p.Program) -> tuple[AccountNeed, ...]:
 
 def unmet_needs(needs: Iterable[AccountNeed], active: ActivePrograms) -> tuple[Diagnostic, ...]:
     """A warning for each list without entries and each currency that no rate leads to."""
-    empty = {name for name, held in active.contents.items() if _is_empty(held)}
+    # A list that publishing makes is as empty as one that is there without entries.
+    filled = {name for name, held in active.contents.items() if not _is_empty(held)}
     priced = {to for _, to in active.environment.rates}
     found = []
     for need in needs:
-        if need.what == "list" and need.name in empty:
+        if need.what == "list" and need.name not in filled:
             found.append(_empty_list(need.span, need.name))
         elif need.what == "rate" and need.name not in priced:
             found.append(_no_rates(need.span, need.name))

@@ -10,7 +10,7 @@ from tollkeeper.engine.lists.contents import Contents
 from tollkeeper.engine.make_change import change_account, make_change
 from tollkeeper.engine.programs.event_versions import EventVersionPlan, applies_from
 from tollkeeper.engine.progress import Progress
-from tollkeeper.engine.publish.activate import bring_in, take_out
+from tollkeeper.engine.publish.activate import bring_in, find_warnings, take_out
 from tollkeeper.engine.publish.change_lists import decide_entries
 from tollkeeper.engine.publish.verbs import AccountVerb, Effect
 from tollkeeper.engine.registry import proposals
@@ -45,7 +45,13 @@ async def make_proposal(
     backtest: BacktestFigures | None = None,
     warnings: tuple[Violation, ...] = (),
 ) -> int:
-    """The proposal's number. Raises `Invalid`, `Conflict`."""
+    """The proposal's number; `warnings` say what was not tried of a version, and the others that it has
+    are kept with them. Raises `NotFound`, `Invalid`, `Conflict`.
+    """
+    if isinstance(change, Activated):
+        of = change.kind, change.name, change.number
+        version = find_version(engine.state.accounts[account], *of)
+        warnings = (*warnings, *await find_warnings(engine, account, version))
     async with engine.changing:
         state = engine.state.accounts[account]
         if isinstance(change, EntriesWanted):

@@ -294,8 +294,8 @@ class BacktestFigures(Struct, frozen=True):
 
 
 class Proposed(Struct, frozen=True, tag="proposed"):
-    """A change that waits for approval; `base` identifies what it would replace, and `warnings` say
-    what was not tried of its version.
+    """A change that waits for approval; `base` identifies what it would replace, and `warnings` are
+    those of its version, first what was not tried of it.
     """
 
     number: int

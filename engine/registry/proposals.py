@@ -98,18 +98,36 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
             # With such a link the one could have signed in as the other.
             message = f"`{maker}` made a link that signs `{other}` in: another person approves"
             raise Forbidden("approval", message)
+    reason = why_void(account, proposal, now)
+    if reason is not None:
+        raise Conflict("proposal", reason)
+    return proposal
+
+
+def why_void(account: Account, proposal: Proposal, now: int) -> str | None:
+    """Why nobody can approve a waiting proposal any more; None where somebody can."""
     change = proposal.change
     if isinstance(change, Activated) and change.until is not None and change.until <= now:
-        raise Conflict("proposal", "the time until which it was to hold is over")
+        return "the time until which it was to hold is over"
     if isinstance(change, Activated) and (change.applies_from or now) < now:
-        raise Conflict("proposal", "the time from which it was to apply is over")
+        return "the time from which it was to apply is over"
     if isinstance(change, EntriesWanted) and all(
         entry.expires_at is not None and entry.expires_at <= now for entry in change.entries
     ):
-        raise Conflict("proposal", "the entries are over")
+        return "the entries are over"
     if not is_in_force(account, proposal) and base_of(account, change) != proposal.base:
-        raise Conflict("proposal", "what it would take the place of has changed: propose it anew")
-    return proposal
+        return "what it would take the place of has changed: propose it anew"
+    return None
+
+
+def alone_until(account: Account, proposal: Proposal) -> int | None:
+    """Until when (µs) a change that was made without approval holds; None for any other, and for a
+    version that is no longer active.
+    """
+    change = proposal.change
+    if isinstance(change, Activated) and is_in_force(account, proposal):
+        return account.files[change.kind, change.name].until
+    return proposal.until if proposal.state == "alone" else None
 
 
 def _possible_impersonators(account: Account, person: str) -> set[str]:

@@ -84,15 +84,15 @@ def _try(file: RuleFile, thresholds: Thresholds) -> Iterator[Diagnostic]:
 
 
 def _try_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterator[Diagnostic]:
-    """The `must` lines that a payment breaks, and those that were not tried; what can't be proved is
-    not an error.
+    """The `must` lines that a payment breaks, and as warnings those that can't be decided and those that
+    were not tried.
     """
     if find_spec("z3") is None:
         return
     from tollkeeper.engine.offline.prove.proofs import prove_promise
     from tollkeeper.engine.offline.prove.worker import open_worker
 
-    untried = []
+    undecided, untried = list[Span](), list[Span]()
     with open_worker(within=PROMISES_S) as worker:
         for promise in rule.promises:
             proof = prove_promise(worker, file.path.name, rule, promise, thresholds)
@@ -100,18 +100,24 @@ def _try_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterato
                 of = promise.title or one_line(file.text[promise.span.start : promise.span.end])
                 message = f"`{of}` does not hold: {proof.payment}"
                 yield Diagnostic("broken-must", "error", promise.span, message, _HELP)
-            elif proof.verdict.answer == "not proved" and worker.is_late():
-                untried.append(promise.span)
+            elif proof.verdict.answer == "not proved":
+                (untried if worker.is_late() else undecided).append(promise.span)
+    source = Source.of(file.path.name, file.text)
+    if undecided:
+        message = _of_lines(source, undecided, "neither proved nor refuted")
+        yield Diagnostic(
+            "undecided-must", "warning", undecided[0], message, "`toll prove` says why"
+        )
     if untried:
-        yield _untried(Source.of(file.path.name, file.text), untried)
+        message = _of_lines(source, untried, f"not tried in {PROMISES_S:g} seconds")
+        yield Diagnostic("untried-must", "warning", untried[0], message, "`toll prove` tries all")
 
 
-def _untried(source: Source, spans: Sequence[Span]) -> Diagnostic:
+def _of_lines(source: Source, spans: Sequence[Span], said: str) -> str:
     lines = ", ".join(str(source.position(each.start)[0]) for each in islice(spans, _NAMED))
     more = f" and {len(spans) - _NAMED} more" if len(spans) > _NAMED else ""
     named = "1 `must` line was" if len(spans) == 1 else f"{len(spans)} `must` lines were"
-    message = f"{named} not tried in {PROMISES_S:g} seconds: line {lines}{more}"
-    return Diagnostic("untried-must", "warning", spans[0], message, "`toll prove` tries all")
+    return f"{named} {said}: line {lines}{more}"
 
 
 def _failing_tests(file: RuleFile) -> Iterator[Diagnostic]:

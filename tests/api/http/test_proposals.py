@@ -105,10 +105,20 @@ async def test_who_approves_reads_what_was_not_tried_of_a_version(
     skipped = await team.propose(publish={**wanted, "untested": True})
     assert skipped.status_code == 201, skipped.text
     newest, first = (await team.rui.get("/v1/proposals")).json()["proposals"]
-    (told,) = first["warnings"]
+    told, *checked = first["warnings"]
     assert (told["field"], told["type"]) == ("gate.rule:3:3", "untried-must")
     assert told["message"].startswith("1 `must` line was not tried")
-    assert (first["untested"], newest["untested"], newest["warnings"]) == (False, True, [])
+    assert (first["untested"], newest["untested"], newest["warnings"]) == (False, True, checked)
+
+
+async def test_who_approves_reads_what_the_version_is_warned_of(team: Team) -> None:
+    text = "rule gate\n  list risky: string\n  condition a when user.id in @risky then deny\n"
+    stored = await team.ana.post("/v1/rules/gate/versions", content=text)
+    wanted = {"name": "gate", "version": stored.json()["rule"]["version"]}
+    proposed = await team.propose(publish=wanted)
+    assert proposed.status_code == 201, proposed.text
+    (told,) = (await team.rui.get("/v1/proposals/1")).json()["proposal"]["warnings"]
+    assert (told["field"], told["type"]) == ("gate.rule:3:20", "empty-list")
 
 
 async def test_nobody_approves_alone_by_a_link_that_they_made_for_another(team: Team) -> None:

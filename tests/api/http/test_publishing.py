@@ -138,6 +138,20 @@ async def test_what_must_hold_and_was_not_tried_in_time_is_named_and_stands_in_n
     )
 
 
+async def test_what_must_hold_and_is_undecided_is_named_and_stands_in_nobodys_way(
+    service: Service,
+) -> None:
+    text = r"""rule gate
+  condition bot when user.email matches /\bbot\b/ then deny
+  must when user.email == "bot@shop.example" never allow
+"""
+    stored = await store(service, text, publish=True)
+    assert stored.status_code == 201
+    (told,) = [each for each in stored.json()["rule"]["warnings"] if "must" in each["type"]]
+    assert (told["field"], told["type"]) == ("gate.rule:3:3", "undecided-must")
+    assert told["message"].startswith("1 `must` line was neither proved nor refuted: line 3")
+
+
 async def test_what_must_hold_counts_the_account_s_thresholds(service: Service) -> None:
     text = 'rule gate\n  must "low scores are never denied" when score < 0.50 never deny\n'
     assert (await store(service, text, publish=True)).status_code == 201

@@ -34,6 +34,7 @@ from tollkeeper.api.console.pages import (
     payment,
     payments,
     proofs,
+    proposals,
     report,
     review,
     rules,
@@ -170,8 +171,8 @@ def _console() -> ASGIApp:
             report.report_file,
             changes.changes,
             changes.export_changes,
-            changes.export_entries,
-            changes.decide,
+            proposals.export_entries,
+            proposals.decide,
             settings.settings,
             settings.change_settings,
             keys.keys,
@@ -247,7 +248,7 @@ def ask_to_sign_in(_request: Request[Any, Any, Any], error: SignedOutError) -> R
 def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Response[str]:
     """Show the interface's errors, with their fields, on a page of the same status."""
     here: Visit | None = request.state.get(VISIT)
-    if refusal.status == HTTPStatus.FORBIDDEN and here is not None:
+    if here is not None and _is_for_other_roles(refusal):
         return html(_forbidden_page(here), refusal.status)
     words = choose_words(request)
     is_missing = refusal.status == HTTPStatus.NOT_FOUND
@@ -257,6 +258,12 @@ def show_refusal(request: Request[Any, Any, Any], refusal: RefusalError) -> Resp
         return html(page(here, title, *content), refusal.status)
     body = _frame(*content, element("a", words("error.back"), href="/console"))
     return html(document(words, title, body), refusal.status)
+
+
+def _is_for_other_roles(refusal: RefusalError) -> bool:
+    """Whether the person's role is the reason, and not what they would have done."""
+    fields = {each["field"] for each in refusal.errors}
+    return refusal.status == HTTPStatus.FORBIDDEN and fields <= {"authorization"}
 
 
 def show_failure(request: Request[Any, Any, Any], error: HTTPException) -> Response[str]:

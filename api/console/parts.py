@@ -464,6 +464,19 @@ def errors_notice(errors: Iterable[JsonObject]) -> Html:
     return element("div", element("ul", *lines), class_="notice error", role="alert")
 
 
+def finding(diagnostic: JsonObject) -> Html:
+    """An item of a list: what was found in a rule's text, and where."""
+    start, help_ = diagnostic["span"], diagnostic.get("help")
+    return element(
+        "li",
+        element("span", f"{start['line']}:{start['column']}", class_="place"),
+        " ",
+        with_code(diagnostic["message"]),
+        element("small", " ", with_code(help_)) if help_ else Html(""),
+        class_=diagnostic["severity"],
+    )
+
+
 def next_page(here: Visit, cursor: str | None, text: str) -> Html:
     """Link to the page after `cursor`; nothing on the last page."""
     if cursor is None:

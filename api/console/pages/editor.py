@@ -21,8 +21,8 @@ from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.proofs import prove_button
 from tollkeeper.api.console.pages.rules import (
     difference,
+    published_address,
     publishing_scope,
-    rule_address,
     send_proposal,
     terms_fields,
     text_diff,
@@ -30,12 +30,12 @@ from tollkeeper.api.console.pages.rules import (
 from tollkeeper.api.console.parts import (
     control_if_allowed,
     errors_notice,
+    finding,
     number,
     proposed_address,
-    with_code,
 )
 from tollkeeper.api.console.rule_lists import FIELDS
-from tollkeeper.api.console.visit import Visit, target, visit
+from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 NEW = """rule my_rule "What it is for"
@@ -124,8 +124,7 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
         except RefusalError as refusal:
             return await _editor(here, text, name or None, answer["rule"]["version"], refusal)
         return go_to(proposed_address(number_))
-    stored = answer["rule"]["version"] if "version" in answer["rule"] else answer["rule"]["newest"]
-    return go_to(target(rule_address(name), published=str(stored)))
+    return go_to(published_address("published", answer["rule"]))
 
 
 async def _with_condition(here: Visit, text: str, by: str, like: str) -> str:
@@ -326,17 +325,7 @@ def _findings(here: Visit, found: JsonObject) -> Html:
     head = words(
         "editor.found", errors=severities.count("error"), warnings=severities.count("warning")
     )
-    items = [
-        element(
-            "li",
-            element("span", f"{each['span']['line']}:{each['span']['column']}", class_="place"),
-            " ",
-            with_code(each["message"]),
-            element("small", " ", with_code(each["help"])) if each.get("help") else Html(""),
-            class_=each["severity"],
-        )
-        for each in diagnostics
-    ]
+    items = [finding(each) for each in diagnostics]
     tests = found["tests"]
     passed = sum(1 for each in tests if each["passed"])
     failing = [

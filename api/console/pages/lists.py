@@ -302,7 +302,7 @@ async def preview_file(request: Request[Any, Any, Any], name: FromPath[str]) -> 
             ),
         ),
         _malformed(here, preview["malformed"]),
-        await _hits(here, name, new) if here.may("rules:read") else Html(""),
+        await hits_of_values(here, name, new) if here.may("rules:read") else Html(""),
         _apply(here, name, text) if not preview["malformed"] and (new or present) else Html(""),
         element("p", element("a", words("lists.back"), href=list_address(name))),
     )
@@ -343,7 +343,7 @@ def _malformed(here: Visit, lines: list[JsonObject]) -> Html:
     )
 
 
-async def _hits(here: Visit, name: str, values: list[str]) -> Html:
+async def hits_of_values(here: Visit, name: str, values: Sequence[str]) -> Html:
     """Show how many payments of the last week had one of the first values, by the fields that
     active rules look up.
     """

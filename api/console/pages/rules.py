@@ -22,6 +22,7 @@ from tollkeeper.api.console.parts import (
     column,
     control_if_allowed,
     field,
+    finding,
     instant,
     mask_id,
     moneys,
@@ -42,6 +43,9 @@ from tollkeeper.api.html import Html, element, join_html
 FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
 SPANS = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("3d", "3 d"))
 """For how long a version may be published with one click, with the text to show."""
+_MUST = re.compile(r"^[ \t]*must\b", re.MULTILINE)
+_UNPROVED = ("undecided", "untried")
+"""What may have become of a `must` line, as the warnings of a publication name it."""
 _VERSIONS_SHOWN = 12
 """The most versions shown of a rule."""
 _DAY, _TALL = 4, 20
@@ -125,7 +129,8 @@ async def rule(request: Request[Any, Any, Any], name: FromPath[str]) -> Response
     performance = (await here.client.get(f"{path}/performance", span))["conditions"]
     content = join_html(
         _head(here, found),
-        _done(here),
+        _done(here, found),
+        await _warnings(here, found),
         _performance(here, name, found["text"], performance),
         await _shadow(here, found),
         await _versions(here, found),
@@ -145,8 +150,8 @@ async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     sent = await read_form(request)
     version = sent.whole("version")
     body = {"version": version, "reason": sent.get("reason"), "until": sent.get("until") or None}
-    await here.client.send("PUT", f"/v1/rules/{segment(name)}/active", body=body)
-    return go_to(target(rule_address(name), active=str(version)))
+    answer = await here.client.send("PUT", f"/v1/rules/{segment(name)}/active", body=body)
+    return go_to(published_address("active", answer["rule"]))
 
 
 @post("/console/rules/{name:str}/propose")
@@ -197,20 +202,26 @@ async def rollout(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
     here = await visit(request)
     sent = await read_form(request)
     path = f"/v1/rules/{segment(name)}/rollout"
-    if version := sent.get("version"):
-        body = {
-            "version": sent.whole("version"),
-            "percent": sent.whole("percent"),
-            "by": sent["by"],
-        }
-        await here.client.send("PUT", path, body=body)
-    else:
+    if sent.get("end"):
         await here.client.send("DELETE", path)
-    return go_to(target(rule_address(name), rollout=version or "none"))
+        return go_to(target(rule_address(name), rollout="none"))
+    version = sent.whole("version")
+    body = {"version": version, "percent": sent.whole("percent"), "by": sent["by"]}
+    await here.client.send("PUT", path, body=body)
+    return go_to(target(rule_address(name), rollout=str(version)))
 
 
 def rule_address(name: str) -> str:
     return f"/console/rules/{segment(name)}"
+
+
+def published_address(done: str, version: JsonObject) -> str:
+    """Return the address of a rule's page after a version was stored or made live, which finds out what
+    it is warned of by itself; only what came of its proofs is known no more.
+    """
+    types = {each["type"] for each in version["warnings"]}
+    unproved = {name: "1" if f"{name}-must" in types else None for name in _UNPROVED}
+    return target(rule_address(version["name"]), **{done: str(version["version"])}, **unproved)
 
 
 def _text(here: Visit, text: str) -> tuple[Html, ...]:
@@ -244,6 +255,9 @@ def _head(here: Visit, found: JsonObject) -> Html:
     )
     if found["until"] is not None:
         state = join_html(state, " ", _planned_end(here, found))
+    if "filling" in found:
+        said = here.words("rule.filling", share=percent(here, found["filling"]))
+        state = join_html(state, " · ", said)
     address = f"{rule_address(found['name'])}/edit"
     edit = control_if_allowed(
         here,
@@ -287,11 +301,33 @@ def terms_fields(here: Visit) -> tuple[Html, Html]:
     )
 
 
-def _done(here: Visit) -> Html:
+def _done(here: Visit, found: JsonObject) -> Html:
     for what in ("active", "shadow", "rollout", "published"):
         if what in here.query:
-            return notice("good", here.words(f"rule.done_{what}", version=here.query[what]))
+            version = here.query[what]
+            is_later = what == "active" and version != str(found["active"])
+            return notice(
+                "good", here.words(f"rule.done_{'later' if is_later else what}", version=version)
+            )
     return Html("")
+
+
+async def _warnings(here: Visit, found: JsonObject) -> Html:
+    """Show what the version that was just stored or made live is warned of."""
+    number = here.query.get("published") or here.query.get("active") or ""
+    if number not in {str(each["version"]) for each in found["versions"]}:
+        return Html("")
+    path = f"/v1/rules/{segment(found['name'])}/versions/{number}"
+    text = (await here.client.get(path))["rule"]["text"]
+    checked = await here.client.send("POST", "/v1/checks", body={"text": text})
+    items = [finding(each) for each in checked["diagnostics"] if each["severity"] == "warning"]
+    if _MUST.search(text):
+        unproved = (name for name in _UNPROVED if name in here.query)
+        items += [element("li", with_code(here.words(f"rule.{name}"))) for name in unproved]
+    if not items:
+        return Html("")
+    said = here.words("rule.warned", version=number)
+    return notice("warning", element("p", said), element("ul", *items))
 
 
 def _performance(here: Visit, name: str, text: str, conditions: list[JsonObject]) -> Html:
@@ -488,7 +524,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
                     "rules:write",
                     _button(f"{rule_address(name)}/shadow", number_, words("rule.as_shadow")),
                 ),
-                control_if_allowed(here, "rules:write", _backtest_button(here, name, number_)),
+                control_if_allowed(here, "rules:write", backtest_button(here, name, number_)),
             )
         )
         stored = each.get("stored_at") or each.get("at")
@@ -545,7 +581,8 @@ def _activation(here: Visit, name: str, version: int) -> Html:
     )
 
 
-def _backtest_button(here: Visit, name: str, version: int) -> Html:
+def backtest_button(here: Visit, name: str, version: int) -> Html:
+    """A form that starts a backtest of a stored version."""
     return element(
         "form",
         element("input", type="hidden", name="name", value=name),

@@ -446,7 +446,7 @@ async def test_a_file_of_entries_is_seen_through_before_it_is_added(attacked: Sh
     good = {"csv": "value,note\nd-bot-7,card testing\nd-old,seen again\nd-9,<b>\n"}
     seen = await attacked.browser.post(f"{lists}/preview", data=good)
     assert "2 new, 1 there already and renewed, 0 lines" in seen.text
-    assert "12 payments had one of the first 2 new values (Device): 0 were denied" in seen.text
+    assert "12 payments had one of the first 2 values (Device): 0 were denied" in seen.text
     assert "<b>" not in seen.text
     entries = f"/v1{lists.removeprefix('/console')}/entries"
     listed = (await attacked.service.client.get(entries)).json()["entries"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from html import unescape
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -252,3 +253,112 @@ async def test_entries_of_a_list_wait_for_another_where_the_account_asks_for_it(
         removal = {"remove": "d-1", "note": "a regular"}
         answer = await eva.post(f"{page}/entries", data=removal)
         assert answer.headers["location"] == "/console/changes?proposed=3", answer.text
+
+
+async def proposed(shop: Shop, **what: object) -> int:
+    """The number of a proposal by a key without a person."""
+    sent = {"proposal": {"note": "card testing", **what}}
+    answer = await shop.service.client.post("/v1/proposals", json=sent)
+    assert answer.status_code == 201, answer.text
+    number: int = answer.json()["proposal"]["number"]
+    return number
+
+
+async def version_of(shop: Shop, text: str, path: str = "rules/gate") -> int:
+    stored = await shop.service.client.post(f"/v1/{path}/versions", content=text)
+    assert stored.status_code == 201, stored.text
+    version: int = next(iter(stored.json().values()))["version"]
+    return version
+
+
+def articles(page: str) -> list[str]:
+    """What is said of each proposal, as people read it."""
+    _, *found = unescape(page).split('<article class="entity">')
+    return [each.partition("</article>")[0] for each in found]
+
+
+async def test_who_approves_a_version_sees_its_warnings_its_base_and_until_when_to_decide(
+    own_shop: Shop,
+) -> None:
+    await need_two(own_shop)
+    text = 'rule gate\n  list risky: string\n  condition a "A" when user.id in @risky then deny\n'
+    await proposed(own_shop, publish={"name": "gate", "version": await version_of(own_shop, text)})
+    (seen,) = articles((await own_shop.browser.get("/console/changes")).text)
+    assert "<dt>Live at the proposal</dt><dd>v1</dd>" in seen
+    assert "<dt>To be decided until</dt>" in seen
+    assert "<code>@risky</code> has no entries yet" in seen
+    assert 'action="/console/backtests"' in seen
+
+
+async def test_who_approves_what_nothing_was_live_before_reads_its_text(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    sale = "event sale\n  field a: string\n"
+    version = await version_of(own_shop, sale, "event-types/sale")
+    of = {"name": "sale", "version": version, "kind": "event_type"}
+    await proposed(own_shop, publish=of)
+    (seen,) = articles((await own_shop.browser.get("/console/changes")).text)
+    assert "<dt>Live at the proposal</dt><dd>nothing of this name</dd>" in seen
+    assert "field a: string" in seen
+
+
+async def test_what_nobody_can_approve_any_more_says_why_and_offers_it_to_nobody(
+    own_shop: Shop,
+) -> None:
+    await need_two(own_shop)
+    text = await text_of(own_shop)
+    async with come_in(own_shop, "eva", "analyst") as eva, come_in(own_shop, "rui", "lead") as rui:
+        for limit in ("90.00", "80.00"):
+            version = await version_of(own_shop, text.replace("100.00", limit))
+            sent = {"version": str(version), "reason": "card testing", "until": ""}
+            assert (await eva.post("/console/rules/gate/propose", data=sent)).status_code == 303
+        assert (await rui.post("/console/changes/2", data={"act": "approve"})).status_code == 303
+        (seen,) = articles((await rui.get("/console/changes")).text)
+    assert "Nobody can approve it any more: what it would take the place of has changed" in seen
+    assert 'value="approve"' not in seen
+    assert 'value="refuse"' in seen
+
+
+async def test_who_may_not_approve_reads_why_and_not_that_the_role_lacks_it(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    version = await version_of(own_shop, (await text_of(own_shop)).replace("100.00", "90.00"))
+    await proposed(own_shop, publish={"name": "gate", "version": version})
+    async with come_in(own_shop, "rui", "lead") as rui:
+        refused = await rui.post("/console/changes/1", data={"act": "approve"})
+    assert refused.status_code == 403
+    assert "made a link that signs <code>rui</code> in: another person approves" in refused.text
+    assert "Your role does not include it" not in refused.text
+
+
+async def test_who_approves_settings_sees_what_they_are_now(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    await proposed(own_shop, settings={"thresholds": {"deny": 0.7}, "retention_days": 30})
+    (seen,) = articles((await own_shop.browser.get("/console/changes")).text)
+    assert "<code>thresholds.deny</code> <del>0.85</del> <ins>0.7</ins>" in seen
+    assert re.search(r"<code>retention_days</code> <del>\d+</del> <ins>30</ins>", seen)
+    assert "thresholds.challenge" not in seen
+
+
+async def test_who_approves_entries_sees_which_payments_had_them(own_shop: Shop) -> None:
+    text = await text_of(own_shop)
+    asked = (
+        "  list risky: string\n  condition known when device.fingerprint.id in @risky then deny\n"
+    )
+    await version_of(own_shop, text + asked, "rules/gate")
+    api = own_shop.service.client
+    assert (await api.put("/v1/rules/gate/active", json={"version": 2})).status_code == 200
+    await need_two(own_shop)
+    await proposed(own_shop, entries={"name": "risky", "entries": [{"value": "d-1"}]})
+    (seen,) = articles((await own_shop.browser.get("/console/changes")).text)
+    assert re.search(r"In the last 7 days \d+ payments had one of the first 1 values", seen)
+
+
+async def test_who_signs_what_was_published_alone_sees_until_when_it_holds(own_shop: Shop) -> None:
+    await need_two(own_shop)
+    text = (await text_of(own_shop)).replace("100.00", "90.00")
+    version = await version_of(own_shop, text)
+    await proposed(own_shop, publish={"name": "gate", "version": version})
+    alone = {"act": "alone", "until": "6h", "reason": "nobody is awake"}
+    assert (await own_shop.browser.post("/console/changes/1", data=alone)).status_code == 303
+    (seen,) = articles((await own_shop.browser.get("/console/changes")).text)
+    until = (await own_shop.service.client.get("/v1/rules/gate")).json()["rule"]["until"]
+    assert f'<dt>In force until</dt><dd><time datetime="{until}"' in seen

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, cast
@@ -20,15 +19,10 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from tollkeeper.api.http.cycle import Awaited, Cycle
 from tollkeeper.api.http.errors import Problem, answer, error_body, unavailable
 from tollkeeper.api.http.frames import UPGRADE
-from tollkeeper.api.http.plain import (
-    CLOSE,
-    PlainHead,
-    PlainPayments,
-    PlainRequest,
-    whole_answer,
-)
+from tollkeeper.api.http.plain import PlainHead, PlainPayments, PlainRequest
 from tollkeeper.api.http.request import REQUEST_ID, has_state, request_id, state_of
 from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.engine.intake.violations import Violation
@@ -36,17 +30,17 @@ from tollkeeper.engine.intake.violations import Violation
 RESERVED = frozenset({b"/health/live", b"/health/ready", b"/metrics"})
 """Paths that are answered even on connections past the limit."""
 SLOW_S = 1.0
-"""Whoever keeps the service waiting for longer than this may be dropped in favour of others."""
-_LEARNED = 8
-"""The heads that are learned from one client: one whose heads all differ is then asked no more."""
+"""A client that keeps the service waiting for longer than this may be dropped in favour of others."""
+_MOST_LEARNED = 8
+"""The most heads that are learned on one connection: learning is in vain where all heads differ."""
 _BEHIND_HEAD_S = 0.005
 """How long to wait for the body of an otherwise plain request: many clients send head and body
 separately.
 """
 LINGER_S = 2.0
 """How long a refused client may keep sending; what it sends is discarded."""
-_MOST_UNREAD = 16 * 1024 * 1024
-"""The most bytes of this that are discarded."""
+_MOST_DISCARDED = 16 * 1024 * 1024
+"""The most bytes that a refused client may send before its connection is closed."""
 _AGREE_S = 0.2
 """How long the peer of an idle TLS connection has to confirm its end."""
 _LONGEST_TARGET = 65_535
@@ -65,11 +59,11 @@ class HeadTooLargeError(Exception):
 
 
 class Waiting:
-    """The connections whose clients are to send something, longest first: they give way when places
-    run short.
+    """The connections whose clients are to send something, the longest waiting first: they are closed
+    when too many are open.
 
-    `heads_per_address` is how many one address may have that wait for a head before its slow ones
-    are closed.
+    `heads_per_address` is how many connections of one address may wait for a head before its slow
+    ones are closed.
     """
 
     def __init__(self, heads_per_address: int) -> None:
@@ -83,10 +77,10 @@ class Waiting:
         closed.
         """
         self._heads[connection] = now
-        of = self._heads_of[address]
-        of[connection] = None
-        if len(of) > self._heads_per_address:
-            oldest = next(iter(of))
+        of_address = self._heads_of[address]
+        of_address[connection] = None
+        if len(of_address) > self._heads_per_address:
+            oldest = next(iter(of_address))
             if self._heads[oldest] < now - SLOW_S:
                 oldest.give_up("heads_per_address")
 
@@ -100,14 +94,14 @@ class Waiting:
             return
         if self._heads.pop(connection, None) is None:
             return
-        of = self._heads_of[address]
-        del of[connection]
-        if not of:
+        of_address = self._heads_of[address]
+        del of_address[connection]
+        if not of_address:
             del self._heads_of[address]
 
     def give_up_longest(self, but: Connection, now: float) -> bool:
-        """Close the connection that has waited longest, for what isn't a head only if it is slow;
-        returns False if there is none.
+        """Close the connection that has waited longest; one that waits for a body, or is idle, only
+        if it is slow. Return False if there is none.
         """
         longest = next((each for each in self._heads if each is not but), None)
         other = next(iter(self._others), None)
@@ -123,10 +117,10 @@ class Waiting:
 
 async def answer_crowd(scope: Scope, _receive: Receive, send: Send) -> None:
     """The ASGI application for a connection past the limit."""
-    named = (REQUEST_ID, request_id(dict(reversed([*scope["headers"]]))))
-    get_logger().warning("refused", status=503, request_id=named[1].decode())
+    id_ = request_id(dict(reversed([*scope["headers"]])))
+    get_logger().warning("refused", status=503, request_id=id_.decode())
     problem = unavailable("too many connections are open")
-    headers = [*problem.headers, (b"connection", b"close"), named]
+    headers = [*problem.headers, (b"connection", b"close"), (REQUEST_ID, id_)]
     await answer(send, Problem(problem.status, problem.violations, headers))
 
 
@@ -136,100 +130,14 @@ def _split_target(target: bytes) -> tuple[str, bytes, bytes]:
     return unquote(parsed.path.decode("ascii")), parsed.path, parsed.query or b""
 
 
-class Awaited:
-    """A lighter `asyncio.Event` with at most one waiter, for uvicorn: most requests never wait on
-    it.
-    """
-
-    __slots__ = ("_is_set", "_waiting")
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._waiting: asyncio.Future[None] | None = None
-
-    def set(self) -> None:
-        self._is_set = True
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    async def wait(self) -> None:
-        if not self._is_set:
-            self._waiting = asyncio.get_running_loop().create_future()
-            await self._waiting
-
-
-class Cycle(RequestResponseCycle):
-    """One request and its answer; head and body are sent in one write if the length is known.
-
-    `task` runs it, and is in `tasks` until it ends. `leave` closes the connection of a client that
-    may still be sending.
-    """
-
-    tasks: set[asyncio.Task[None]]
-    task: asyncio.Task[None]
-    leave: Callable[[], None]
-    _head: Any = None
-
-    async def run_asgi(self, app: Any) -> None:
-        try:
-            await super().run_asgi(app)
-        finally:
-            self.tasks.discard(self.task)
-
-    async def send(self, message: Any) -> None:
-        if self._head is not None:
-            head, self._head = self._head, None
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                await self._send_whole(head, message.get("body", b""))
-                return
-            self.response_started = False
-            await super().send(head)
-        elif not self.response_started and self.scope["method"] != "HEAD" and _length(message):
-            self._head, self.response_started = message, True
-            return
-        await super().send(message)
-
-    async def _send_whole(self, head: Any, body: bytes) -> None:
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-        if self.disconnected:
-            return
-        if int(_length(head)) != len(body):
-            raise RuntimeError("the answer's length is not what its head says")
-        headers = [*self.default_headers, *head["headers"]]
-        if CLOSE in headers:
-            self.keep_alive = False
-        elif not self.keep_alive:
-            headers.append(CLOSE)
-        self.transport.write(whole_answer(head["status"], headers, body))
-        self.response_complete = True
-        self.message_event.set()
-        if not self.keep_alive:
-            if self.more_body:
-                self.leave()
-            else:
-                self.transport.close()
-        self.on_response()
-
-
-def _length(start: Any) -> bytes:
-    """Return the content length from an answer's start message; empty without one."""
-    for name, value in start["headers"]:
-        if name == b"content-length":
-            found: bytes = value
-            return found
-    return b""
-
-
 class Connection(HttpToolsProtocol):
-    """Past `limit_concurrency` connections, the one whose client keeps it waiting longest is closed;
-    if there is none, the new one's requests are refused, except for health and metrics. A head must
-    arrive within `timeout_keep_alive` seconds and have at most `head_bytes`; a body that doesn't
-    come with its head must arrive within `body_seconds`, and what is sent must be taken in steps of
-    at most as many.
+    """A client's connection.
+
+    Past `limit_concurrency` connections, the one that has waited longest for its client is closed;
+    if there is none, the requests on the new one are refused, except for health and metrics. A head
+    must arrive within `timeout_keep_alive` seconds and have at most `head_bytes`. A body that
+    doesn't come with its head must arrive within `body_seconds`, and a client that reads nothing of
+    its answer for as long is disconnected.
     """
 
     def __init__(
@@ -258,9 +166,9 @@ class Connection(HttpToolsProtocol):
         # A complete plain request; it is started once all received data is parsed.
         self._whole: PlainRequest | None = None
         self._address = ""
-        self._most_in_head = head_bytes
+        self._head_bytes = head_bytes
         self._body_seconds = body_seconds
-        self._most = self.limit_concurrency
+        self._most_connections = self.limit_concurrency
         # uvicorn's own refusal has another body and no `Retry-After`.
         self.limit_concurrency = None
         self._in_head = True
@@ -278,10 +186,10 @@ class Connection(HttpToolsProtocol):
         # The request that is being answered while one behind it waits.
         self._before: RequestResponseCycle | None = None
         # The bytes discarded from a refused client; None if it wasn't refused.
-        self._unread: int | None = None
+        self._discarded: int | None = None
         # The deadline of the head or body being received.
         self._due: asyncio.TimerHandle | None = None
-        # The next look at whether the client takes what is sent; None while nothing has to wait.
+        # When to check next whether the client reads its answers; None while none waits to be sent.
         self._taking_due: asyncio.TimerHandle | None = None
         # Since when the connection has been idle; None while there is a request or part of one.
         self._idle_since: float | None = None
@@ -291,8 +199,8 @@ class Connection(HttpToolsProtocol):
         self._address = self.client[0] if self.client else ""
         self._await_head()
         if (
-            self._most is not None
-            and len(self.connections) > self._most
+            self._most_connections is not None
+            and len(self.connections) > self._most_connections
             and not self._waiting.give_up_longest(self, self.loop.time())
         ):
             self.app = self._answer_reserved
@@ -334,9 +242,9 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_task = None
 
     def data_received(self, data: bytes) -> None:
-        if self._unread is not None:
-            self._unread += len(data)
-            if self._unread > _MOST_UNREAD:
+        if self._discarded is not None:
+            self._discarded += len(data)
+            if self._discarded > _MOST_DISCARDED:
                 self._close()
             return
         if self._unparsed or self.pipeline:
@@ -346,10 +254,10 @@ class Connection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         is_within = self._arrived or self._in_head or self._in_body
         if self._payments is not None and not is_within and self._takes_plain():
-            known = self._payments.find_known(data)
-            if known is not None:
+            learned = self._payments.find_learned(data)
+            if learned is not None:
                 self._end_deadline()
-                self._begin_plain(*known)
+                self._begin_plain(*learned)
                 self._start_whole()
                 return
         self._arrived += len(data)
@@ -358,7 +266,7 @@ class Connection(HttpToolsProtocol):
         if self._plain is not None:
             if self._plain_due is None:
                 self._plain_due = self.loop.call_later(_BEHIND_HEAD_S, self._begin_cycle)
-        elif is_alone and self._whole is not None and self._learned < _LEARNED:
+        elif is_alone and self._whole is not None and self._learned < _MOST_LEARNED:
             assert self._payments is not None
             self._learned += 1
             self._payments.learn(self._whole.plain, data)
@@ -367,8 +275,8 @@ class Connection(HttpToolsProtocol):
             self._start_whole()
 
     def _parse(self, data: bytes) -> None:
-        """Parse what was received, up to a request that has to wait for the one before it: each
-        request that waits takes a hundred times the bytes of a short one.
+        """Parse what was received, up to a request that has to wait for the one before it: parsed, a
+        short request takes a hundred times its bytes.
         """
         start = 0
         while start < len(data) and not self.pipeline and self._takes_more():
@@ -382,7 +290,7 @@ class Connection(HttpToolsProtocol):
         self._unparsed = data[start:] if self._takes_more() else b""
 
     def _takes_more(self) -> bool:
-        return self._unread is None and not self.transport.is_closing()
+        return self._discarded is None and not self.transport.is_closing()
 
     def _parse_rest(self) -> None:
         if not self._takes_more():
@@ -395,9 +303,9 @@ class Connection(HttpToolsProtocol):
                 self._close()
 
     def _feed(self, data: bytes) -> None:
-        """Pass data to the parser. A request to upgrade that another node makes for its payments gives
-        them the connection. Any other is answered like one without: the parser, which takes it to
-        have no body, gets its head again without the upgrade.
+        """Pass data to the parser. If another node requests an upgrade, the connection becomes a link
+        for its payments. Any other request to upgrade is answered as if it requested none: the
+        parser assumes that it has no body, so it gets the head again without the upgrade.
         """
         try:
             self.parser.feed_data(data)
@@ -407,7 +315,7 @@ class Connection(HttpToolsProtocol):
             if self._upgrade is not None:
                 head, self._upgrade = self._upgrade, None
                 if self._links is not None and UPGRADE in self.headers:
-                    # Once this class has done with what was received.
+                    # Once this class has processed all that was received.
                     self.loop.call_soon(self._give_away, self._links)
                     return
                 self.parser = httptools.HttpRequestParser(self)
@@ -428,7 +336,7 @@ class Connection(HttpToolsProtocol):
         if not self._takes_more():
             return
         size = self._arrived if self._in_head else self._in_frame if self._in_body else 0
-        if size > self._most_in_head:
+        if size > self._head_bytes:
             self._refuse_head()
             return
         self._await_more()
@@ -464,7 +372,7 @@ class Connection(HttpToolsProtocol):
         self._in_body = True
         self._in_frame = 0
         self._end_deadline()
-        if self._head_size() > self._most_in_head:
+        if self._head_size() > self._head_bytes:
             raise HeadTooLargeError
         self._plain = self._find_plain()
         if self._plain is None:
@@ -649,8 +557,8 @@ class Connection(HttpToolsProtocol):
             self._end_watch()
 
     def _watch_taking(self, left_before: float = math.inf) -> None:
-        """End the connection of a client that takes nothing of its answers for as long as a body
-        may take to arrive: it would hold its place for ever.
+        """Disconnect a client that reads nothing of its answers for `body_seconds`: it would occupy
+        a connection for ever.
         """
         self._end_watch()
         left = self.transport.get_write_buffer_size()
@@ -666,7 +574,7 @@ class Connection(HttpToolsProtocol):
             self._taking_due = None
 
     def _refuse_malformed(self) -> None:
-        if len(self.url) > _LONGEST_TARGET or self._head_size() > self._most_in_head:
+        if len(self.url) > _LONGEST_TARGET or self._head_size() > self._head_bytes:
             self._refuse_head()
         else:
             self._refuse(
@@ -679,7 +587,7 @@ class Connection(HttpToolsProtocol):
         return _AROUND_TARGET + len(self.url) + texts + _AROUND_HEADER * len(self.headers)
 
     def _refuse_head(self) -> None:
-        message = f"a head has at most {self._most_in_head} bytes"
+        message = f"a head has at most {self._head_bytes} bytes"
         if len(self.url) > _LONGEST_TARGET:
             message = f"path and query have at most {_LONGEST_TARGET} bytes"
         self._refuse(
@@ -717,15 +625,15 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: HTTPStatus, violation: Violation) -> None:
         # There is no valid request, so the id is never the caller's.
-        named = request_id({})
-        get_logger().warning("refused", status=int(status), request_id=named.decode())
+        id_ = request_id({})
+        get_logger().warning("refused", status=int(status), request_id=id_.decode())
         body = error_body([violation])
         headers = (
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
-            (REQUEST_ID, named),
+            (REQUEST_ID, id_),
         )
         head = b"".join(b"%b: %b\r\n" % each for each in headers)
         self.transport.write(b"HTTP/1.1 %d %b\r\n" % (status, status.phrase.encode()) + head)
@@ -740,7 +648,7 @@ class Connection(HttpToolsProtocol):
         with unread data would make the client lose the answer (RFC 9112, section 9.6).
         """
         self._end_deadline()
-        self._unread = 0
+        self._discarded = 0
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()

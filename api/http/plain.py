@@ -48,27 +48,29 @@ AnswerStepped: TypeAlias = Callable[["SteppedRequest"], Answering]
 AnswerPlain: TypeAlias = Callable[["PlainRequest"], Answering]
 
 _CREATE: Final = b"/v1/payments"
-_update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
+_match_update = re.compile(rb"/v1/payments/([\w.~%-]+)").fullmatch
 _LENGTH: Final = b"content-length"
 _BLANK: Final = b"\r\n\r\n"
-_length = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE).search
-_MOST: Final = 65_536
+_find_length = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE).search
+_LARGEST_BODY: Final = 65_536
 """A larger body takes the ordinary way, where it can be refused before it has arrived."""
-_MOST_DIGITS: Final = 5
-_KNOWN: Final = 1024
-"""The heads that a listener knows: all are forgotten when another one comes."""
-_LONGEST_KNOWN: Final = 2048
-"""The bytes of the longest head that is known again."""
+_LENGTH_DIGITS: Final = 5
+"""The digits of that number."""
+_MOST_LEARNED: Final = 1024
+"""The most heads that a listener has learned: the next one makes it forget them all."""
+_LONGEST_LEARNED: Final = 2048
+"""The bytes of the longest head that is learned."""
 _NOT_PLAIN: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 CLOSE: Final = (b"connection", b"close")
 
 
 class PlainHead(NamedTuple):
     """The head of a request that may be plain: its handler, the raw id in its path, and the headers
-    as `sent`, but for the length.
+    as `sent`, without the length.
 
-    A client repeats the same head except for the length of the body. To recognise it, `before` are
-    its bytes up to that number, `after` those from behind it on.
+    A client repeats its head except for the length of the body. A learned head is recognised by its
+    bytes: `before` are those up to that number, `after` those behind it. Both are empty in a head
+    that is not learned.
     """
 
     handler: HTTPRouteHandler
@@ -93,13 +95,13 @@ class PlainConnection(Protocol):
 
 class PlainPayments:
     """Finds the plain requests of a listener, and has them answered by `answer`; `route_of` finds
-    routes of paths. A head is known again on every connection: a load balancer sends requests of
-    many clients on each.
+    routes of paths. A learned head is recognised on every connection: a load balancer sends
+    requests of many clients on each.
     """
 
     def __init__(self, route_of: Find, answer: AnswerPlain) -> None:
         self._route_of = route_of
-        self._known: dict[tuple[bytes, bytes], PlainHead] = {}
+        self._learned: dict[tuple[bytes, bytes], PlainHead] = {}
         self.answer = answer
 
     def find(self, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
@@ -109,41 +111,41 @@ class PlainPayments:
             return None
         headers = plain.head.headers
         length = headers.get(_LENGTH)
-        if length is None or int(length) > _MOST or not _NOT_PLAIN.isdisjoint(headers):
+        if length is None or int(length) > _LARGEST_BODY or not _NOT_PLAIN.isdisjoint(headers):
             return None
         return plain
 
-    def find_known(self, request: bytes) -> tuple[PlainHead, bytes] | None:
-        """Return the head and the body of a whole request if the head is known, else None."""
+    def find_learned(self, request: bytes) -> tuple[PlainHead, bytes] | None:
+        """Return the head and the body of a whole request if its head was learned, else None."""
         body = request.find(_BLANK) + len(_BLANK)
-        length = _length(request, 0, body)
+        length = _find_length(request, 0, body)
         if length is None:
             return None
         begin, end = length.span(1)
-        plain = self._known.get((request[:begin], request[end:body]))
-        if plain is None or end - begin > _MOST_DIGITS or int(length[1]) != len(request) - body:
+        plain = self._learned.get((request[:begin], request[end:body]))
+        if plain is None or end - begin > _LENGTH_DIGITS or int(length[1]) != len(request) - body:
             return None
         return plain, request[body:]
 
     def learn(self, plain: PlainHead, request: bytes) -> None:
-        """Know the head of a whole request again, if it can be."""
-        known = known_again(plain, request)
-        if known is None or len(known.before) + len(known.after) > _LONGEST_KNOWN:
+        """Learn the head of a whole request, if it can be recognised."""
+        learned = recognisable(plain, request)
+        if learned is None or len(learned.before) + len(learned.after) > _LONGEST_LEARNED:
             return
-        if len(self._known) == _KNOWN:
-            self._known.clear()
-        self._known[known.before, known.after] = known
+        if len(self._learned) == _MOST_LEARNED:
+            self._learned.clear()
+        self._learned[learned.before, learned.after] = learned
 
 
 def plain_head(find: Find, method: bytes, target: bytes, sent: HeaderLines) -> PlainHead | None:
     """Return the head of a request to create or update a payment, None for any other; `find` finds
-    routes of paths.
+    the route of a path.
     """
     ids: tuple[str, ...] = ()
     if method == b"POST" and target == _CREATE:
         handler = create_payment
-    elif method == b"PATCH" and (named := _update(target)):
-        handler, ids = update_payment, (named[1].decode("ascii"),)
+    elif method == b"PATCH" and (matched := _match_update(target)):
+        handler, ids = update_payment, (matched[1].decode("ascii"),)
     else:
         return None
     path, (described,) = target.decode("ascii"), map(described_path, handler.paths)
@@ -158,22 +160,23 @@ def plain_head(find: Find, method: bytes, target: bytes, sent: HeaderLines) -> P
     return PlainHead(handler, ids, head, tuple(each for each in sent if each[0] != _LENGTH))
 
 
-def known_again(plain: PlainHead, request: bytes) -> PlainHead | None:
-    """Return a head that can be recognised in the bytes of later requests; None if it can't, or for
-    an update, whose path differs each time.
+def recognisable(plain: PlainHead, request: bytes) -> PlainHead | None:
+    """Return the head so that it can be recognised in the bytes of later requests. None for an
+    update, whose path differs each time, and if the bytes don't show one length and all headers.
     """
     if plain.ids:
         return None
     head, blank, body = request.partition(_BLANK)
-    length = _length(head + blank)
-    is_so = head.count(b"\r\n") == len(plain.head.names)
-    if length is None or int(length[1]) != len(body) or not is_so:
+    length = _find_length(head + blank)
+    has_all_headers = head.count(b"\r\n") == len(plain.head.names)
+    if length is None or int(length[1]) != len(body) or not has_all_headers:
         return None
     # The length differs per request.
     headers = {name: value for name, value in plain.head.headers.items() if name != _LENGTH}
-    of = replace(plain.head, headers=headers)
     return plain._replace(
-        head=of, before=length.string[: length.start(1)], after=length.string[length.end(1) :]
+        head=replace(plain.head, headers=headers),
+        before=length.string[: length.start(1)],
+        after=length.string[length.end(1) :],
     )
 
 

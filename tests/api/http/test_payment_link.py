@@ -29,7 +29,7 @@ from tollkeeper.api.http.frames import (
 )
 from tollkeeper.api.http.node_connection import SHARD
 from tollkeeper.api.http.payment_link import open_link
-from tollkeeper.api.http.plain import CLOSE, PlainHead, known_again, plain_head
+from tollkeeper.api.http.plain import CLOSE, PlainHead, plain_head, recognisable
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.http.taken_payments import PaymentLinks, TakenPayment
@@ -46,15 +46,15 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def head(*more: tuple[bytes, bytes], is_known: bool = True) -> PlainHead:
-    """A client's head, the first one or one that is known again."""
+def head(*more: tuple[bytes, bytes], is_learned: bool = True) -> PlainHead:
+    """A client's head, the first one or one that was learned."""
     sent = [*HEADERS, *more]
     found = plain_head(FIND, b"POST", b"/v1/payments", sent)
     assert found is not None
     whole = LINE + b"".join(b"%b: %b\r\n" % each for each in sent) + b"\r\n{}"
-    known = known_again(found, whole) if is_known else found
-    assert known is not None
-    return known
+    learned = recognisable(found, whole) if is_learned else found
+    assert learned is not None
+    return learned
 
 
 @dataclass
@@ -70,8 +70,8 @@ class Asked:
         self.answers.append((status, rest))
 
 
-def asked(*more: tuple[bytes, bytes], is_known: bool = True, body: bytes = b"{}") -> Any:
-    return Asked(head(*more, is_known=is_known), body)
+def asked(*more: tuple[bytes, bytes], is_learned: bool = True, body: bytes = b"{}") -> Any:
+    return Asked(head(*more, is_learned=is_learned), body)
 
 
 @dataclass
@@ -169,7 +169,7 @@ async def test_payments_of_one_turn_are_read_together_and_a_head_is_sent_once() 
 async def test_a_head_that_is_used_once_takes_no_number() -> None:
     async with owner(created) as (node, send):
         for number in range(3):
-            await send(asked((b"idempotency-key", b"%d" % number), is_known=False))
+            await send(asked((b"idempotency-key", b"%d" % number), is_learned=False))
     assert {each.head_number for each in node.taken} == {0}
     assert [decode_head(each.head)[3][-1][1] for each in node.taken] == [b"0", b"1", b"2"]
 

@@ -439,7 +439,7 @@ def test_the_requests_of_a_shop_are_plain_and_answered_alike(ways: tuple[Way, Wa
     assert ordinary.plain == []
 
 
-def test_heads_of_clients_that_share_connections_are_known_again_on_each(
+def test_heads_of_clients_that_share_connections_are_recognised_on_each(
     ways: tuple[Way, Way],
 ) -> None:
     plain, _ = ways
@@ -468,18 +468,18 @@ def test_a_client_whose_heads_all_differ_teaches_few_of_them(
     assert len(learned) == 8
 
 
-def test_a_listener_knows_a_bounded_number_of_heads_none_of_them_long(
+def test_a_listener_learns_a_bounded_number_of_heads_none_of_them_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plain_module, "_KNOWN", 3)
+    monkeypatch.setattr(plain_module, "_MOST_LEARNED", 3)
     payments = plain_payments(lambda _request: None)  # type: ignore[arg-type,return-value]
 
     def ask(host: str) -> bool:
-        """Whether the head is known already."""
+        """Whether the head was learned already."""
         request = b"POST /v1/payments HTTP/1.1\r\nhost: %b\r\ncontent-length: 2\r\n\r\n{}"
         whole = request % host.encode()
-        if (known := payments.find_known(whole)) is not None:
-            assert known[1] == b"{}"
+        if (learned := payments.find_learned(whole)) is not None:
+            assert learned[1] == b"{}"
             return True
         headers = [(b"host", host.encode()), (b"content-length", b"2")]
         found = payments.find(b"POST", b"/v1/payments", headers)
@@ -507,14 +507,14 @@ def test_a_listener_knows_a_bounded_number_of_heads_none_of_them_long(
         b"",
     ],
 )
-def test_what_is_not_a_whole_request_with_a_known_head_is_parsed(other: bytes) -> None:
+def test_what_is_not_a_whole_request_with_a_learned_head_is_parsed(other: bytes) -> None:
     payments = plain_payments(lambda _request: None)  # type: ignore[arg-type,return-value]
     whole = b"POST /v1/payments HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}"
     found = payments.find(b"POST", b"/v1/payments", [(b"host", b"a"), (b"content-length", b"2")])
     assert found is not None
     payments.learn(found, whole)
-    assert payments.find_known(whole) is not None
-    assert payments.find_known(other) is None
+    assert payments.find_learned(whole) is not None
+    assert payments.find_learned(other) is None
 
 
 def test_the_test_account_and_its_delays_are_answered_alike(ways: tuple[Way, Way]) -> None:

@@ -28,9 +28,9 @@ from tollkeeper.api.http.app import payment_links, plain_payments, public_app, s
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.logs import logging_to
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.plain import AnswerPlain, answering
 from tollkeeper.api.http.serve import SERVICE_COLLECTS_AT, Server, configuration
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.api.http.shards import Shards
 from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.bench.postgres import own_database
@@ -49,7 +49,7 @@ PLAIN, ORDINARY = "plain", "ASGI"
 class Asked:
     """A way, the key that it takes, and the address to which its node forwards, if it does."""
 
-    def __init__(self, way: Way, key: str, node: SharingNode | None = None, to: str = "") -> None:
+    def __init__(self, way: Way, key: str, node: ShardRequests | None = None, to: str = "") -> None:
         self.way, self.key = way, key
         self._node, self._to = node, to
 
@@ -102,7 +102,7 @@ async def measure(server: str, payments: int, rounds: int) -> dict[tuple[str, st
                     continue
                 forwarder = Forwarder(None, IDLE_S)
                 stack.callback(forwarder.close)
-                owner, other = (SharingNode(forwarder, Figures()) for _ in range(2))
+                owner, other = (ShardRequests(forwarder, Figures()) for _ in range(2))
                 for node in (owner, other):
                     node.serve(engine, app, answer)
                 owner.decides = True

@@ -1,4 +1,4 @@
-"""A node's shards: each request goes to its account's shard.
+"""A node's shards: each request goes to the shard of its account.
 
 A key, a session token and a link's code all contain their shard's number, so a new key works
 everywhere at once. Only the start of an OpenID sign-in names the account itself.
@@ -18,9 +18,9 @@ from tollkeeper.api.http.authentication import AUTHORIZATION, authorization_in, 
 from tollkeeper.api.http.connection import RESERVED
 from tollkeeper.api.http.errors import Problem, answer
 from tollkeeper.api.http.forward import Hold
-from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.node_connection import SHARD
 from tollkeeper.api.http.plain import PlainRequest
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.api.http.taken_payments import AnswerTaken
 from tollkeeper.engine.registry.keys import shard_named
 
@@ -48,16 +48,16 @@ _decode = msgspec.json.Decoder(_Body).decode
 class Shards:
     """All shards of a node, numbered from 1."""
 
-    def __init__(self, nodes: Sequence[SharingNode]) -> None:
-        self._nodes = nodes
-        self._numbered = dict(enumerate(nodes, start=1))
-        self._named = {str(number).encode(): node for number, node in self._numbered.items()}
+    def __init__(self, shards: Sequence[ShardRequests]) -> None:
+        self._first = shards[0]
+        self._numbered = dict(enumerate(shards, start=1))
+        self._named = {str(number).encode(): shard for number, shard in self._numbered.items()}
         self._held = Hold()
 
     async def public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for clients."""
         if scope["type"] != ScopeType.HTTP or scope["path"].encode() in RESERVED:
-            await self._nodes[0].public(scope, receive, send)
+            await self._first.public(scope, receive, send)
         elif scope["method"] == "POST" and scope["raw_path"] in _BY_BODY:
             await self._by_body(scope, receive, send)
         else:
@@ -65,10 +65,10 @@ class Shards:
 
     async def from_nodes(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application for other nodes."""
-        shard = b""
+        number = b""
         if scope["type"] == ScopeType.HTTP:
-            shard = next((value for name, value in scope["headers"] if name == SHARD), shard)
-        await self._named_by(shard).from_nodes(scope, receive, send)
+            number = next((value for name, value in scope["headers"] if name == SHARD), number)
+        await self._named_by(number).from_nodes(scope, receive, send)
 
     def plain(self, request: PlainRequest) -> Coroutine[Any, Any, None]:
         """Answer a plain request of a client."""
@@ -83,13 +83,13 @@ class Shards:
         try:
             async with self._held.body(receive) as body:
                 if body is not None:
-                    node = self._node(self._shard_in(body.held))
-                    await node.public(scope, body.receive, send)
+                    shard = self._shard(self._number_in(body.held))
+                    await shard.public(scope, body.receive, send)
         except Problem as problem:
             await answer(send, problem)
 
-    def _shard_in(self, body: bytes) -> int:
-        """Return the shard that a body names. A body that can't be read goes to the first shard,
+    def _number_in(self, body: bytes) -> int:
+        """Return the number of the shard that a body names. A body that can't be read goes to the first shard,
         which refuses it.
         """
         try:
@@ -102,19 +102,18 @@ class Shards:
         return self._home(sent.sign_in.account)
 
     def _home(self, account: str) -> int:
-        for number, node in self._numbered.items():
-            if node.engine is not None and account in node.engine.state.numbers:
+        """Return the number of an account's shard; the first for an unknown account."""
+        for number, shard in self._numbered.items():
+            if shard.engine is not None and account in shard.engine.state.numbers:
                 return number
         return 1
 
-    def _of_key(self, authorization: bytes | None) -> SharingNode:
-        return self._node(shard_named(secret_in(authorization) or ""))
+    def _of_key(self, authorization: bytes | None) -> ShardRequests:
+        return self._shard(shard_named(secret_in(authorization) or ""))
 
-    def _named_by(self, number: bytes) -> SharingNode:
-        return self._named.get(number, self._nodes[0])
+    def _named_by(self, number: bytes) -> ShardRequests:
+        return self._named.get(number, self._first)
 
-    def _node(self, number: int) -> SharingNode:
-        """Return a shard by number. A number without one goes to the first shard, which refuses
-        the request.
-        """
-        return self._numbered.get(number, self._nodes[0])
+    def _shard(self, number: int) -> ShardRequests:
+        """Return the shard with this number; if there is none, the first, which refuses the request."""
+        return self._numbered.get(number, self._first)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tollkeeper.api.http.serve_node import in_turn, to_give
-from tollkeeper.api.http.share import SharedShard
+from tollkeeper.api.http.serve_shard import ServedShard
 
 
 @dataclass
-class Node:
+class Requests:
     decides: bool
 
 
@@ -29,21 +29,21 @@ class Known:
 
     serving: Address
     owner_address: str
-    node: Node
+    requests: Requests
     successors: dict[str, str] = field(default_factory=dict)
 
 
-def known_at(address: str, owners: list[str], whole: list[set[str]]) -> list[SharedShard]:
+def known_at(address: str, owners: list[str], whole: list[set[str]]) -> list[ServedShard]:
     shards = [
         Known(
             Address(address),
             owner,
-            Node(owner == address),
+            Requests(owner == address),
             {each: f"{each}/{number}" for each in sorted(nodes)},
         )
         for number, (owner, nodes) in enumerate(zip(owners, whole, strict=True))
     ]
-    return cast("list[SharedShard]", shards)
+    return cast("list[ServedShard]", shards)
 
 
 def test_a_node_that_has_joined_is_given_what_is_whole_there() -> None:

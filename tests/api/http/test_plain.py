@@ -26,10 +26,10 @@ from tollkeeper.api.http import plain as plain_module
 from tollkeeper.api.http.app import payment_links, plain_payments, public_app, service_of
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.plain import AnswerPlain, PlainPayments, answering
 from tollkeeper.api.http.serve import Server, configuration
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.api.http.shards import Shards
 from tollkeeper.api.http.taken_payments import PaymentLinks
 from tollkeeper.engine.publish.accounts import CreateAccount, CreateKey, SuspendAccount
@@ -140,7 +140,7 @@ async def _serve(stack: AsyncExitStack, folder: Path, place: str, *, is_plain: b
     if place == ALONE:
         way.port = await listen(app, noted(answer))
         return way
-    owner, other = (SharingNode(Forwarder(None, 30), Figures()) for _ in range(2))
+    owner, other = (ShardRequests(Forwarder(None, 30), Figures()) for _ in range(2))
     for node in (owner, other):
         node.serve(service.engine, app, answer)
     owner.decides = True

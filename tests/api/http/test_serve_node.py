@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from tollkeeper.api.http import serve_node, share
+from tollkeeper.api.http import serve_node, serve_shard
 from tollkeeper.api.http.serve_node import shards_there
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.engine.folder_key import KEY_FILE
@@ -86,7 +86,7 @@ async def starting(folder: Path, url: str) -> AsyncIterator[str]:
 
 def break_opening(monkeypatch: pytest.MonkeyPatch, times: Iterator[int]) -> asyncio.Semaphore:
     """The database ends the connections over which a journal is opened, so often; each time is told."""
-    broken, take_kept = asyncio.Semaphore(0), share.take_kept
+    broken, take_kept = asyncio.Semaphore(0), serve_shard.take_kept
 
     async def take(*arguments: object) -> None:
         if next(times, None) is not None:
@@ -94,8 +94,8 @@ def break_opening(monkeypatch: pytest.MonkeyPatch, times: Iterator[int]) -> asyn
             raise Unavailable("terminating connection due to administrator command")
         await take_kept(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(share, "take_kept", take)
-    monkeypatch.setattr(share, "AGAIN_S", 0.01)
+    monkeypatch.setattr(serve_shard, "take_kept", take)
+    monkeypatch.setattr(serve_shard, "AGAIN_S", 0.01)
     return broken
 
 
@@ -122,7 +122,7 @@ async def until_ready(address: str) -> None:
 async def test_an_owner_whose_commits_are_never_answered_ends_when_it_is_told_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(share, "ENDS_S", 0.1)
+    monkeypatch.setattr(serve_shard, "ENDS_S", 0.1)
     with own_database() as url:
         async with starting(tmp_path, url) as address:
             await until_ready(address)
@@ -178,7 +178,7 @@ async def test_a_node_that_has_ended_is_among_the_nodes_no_more_though_its_heart
 async def test_a_node_that_joins_restores_one_shard_after_the_other_to_own_the_first_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill_windows, restoring, side_by_side = share.fill_windows, set[Path](), set[Path]()
+    fill_windows, restoring, side_by_side = serve_shard.fill_windows, set[Path](), set[Path]()
 
     async def fill(engine: Engine, progress: Progress) -> None:
         assert (engine.folder / FILE).exists()
@@ -194,7 +194,7 @@ async def test_a_node_that_joins_restores_one_shard_after_the_other_to_own_the_f
         with serving(tmp_path / "0", ("--shards", "2")):
             (tmp_path / "1").mkdir()
             copy(tmp_path / "0" / KEY_FILE, tmp_path / "1")
-            monkeypatch.setattr(share, "fill_windows", fill)
+            monkeypatch.setattr(serve_shard, "fill_windows", fill)
             async with starting(tmp_path / "1", url) as address:
                 await until_ready(address)
                 for number in (1, 2):
@@ -209,7 +209,7 @@ ANOTHERS = "SELECT count(*) FROM shards WHERE owner = 'another'"
 async def test_a_node_that_opens_its_journal_again_keeps_no_windows_of_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill_windows, left = share.fill_windows, list[int]()
+    fill_windows, left = serve_shard.fill_windows, list[int]()
     opened = list[tuple[ref[Windows], list[ref[Series]]]]()
 
     async def fill(engine: Engine, progress: Progress) -> None:
@@ -219,7 +219,7 @@ async def test_a_node_that_opens_its_journal_again_keeps_no_windows_of_before(
         held = [ref(each) for account in accounts for each in account._whole.windows.values()]
         opened.append((ref(engine.windows), held))
 
-    monkeypatch.setattr(share, "fill_windows", fill)
+    monkeypatch.setattr(serve_shard, "fill_windows", fill)
     with own_database() as url, psycopg.connect(url, autocommit=True) as connection:
         async with open_shop(Database(url, tmp_path / "before")) as shop:
             await shop.publish(RULE)

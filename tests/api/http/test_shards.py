@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from tollkeeper.api.http.forward import HELD_BYTES
-from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.node_connection import SHARD
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.api.http.shards import Shards
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ class Engine:
 
 
 @dataclass
-class Node:
+class Requests:
     """Keeps what it is asked, in place of answering."""
 
     engine: Engine
@@ -49,8 +49,8 @@ class Node:
 
 async def asked(path: str, body: bytes = b"", *, between: bool = False, **headers: str) -> int:
     """The shard that got the request, whole."""
-    nodes = [Node(Engine(State({name: 1}))) for name in ("shop", "store", "kiosk")]
-    shards = Shards(cast("list[SharingNode]", nodes))
+    all_shards = [Requests(Engine(State({name: 1}))) for name in ("shop", "store", "kiosk")]
+    shards = Shards(cast("list[ShardRequests]", all_shards))
     at = min(len(body) // 2, HELD_BYTES + 1)
     parts = [body[:at], body[at:]]
 
@@ -64,7 +64,7 @@ async def asked(path: str, body: bytes = b"", *, between: bool = False, **header
     method = "POST" if body else "GET"
     scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": named}  # fmt: skip
     await (shards.from_nodes if between else shards.public)(cast("Any", scope), receive, send)
-    (found,) = [(number, each.bodies) for number, each in enumerate(nodes, 1) if each.bodies]
+    (found,) = [(number, each.bodies) for number, each in enumerate(all_shards, 1) if each.bodies]
     assert found[1] == [body]
     return found[0]
 

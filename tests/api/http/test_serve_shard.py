@@ -11,9 +11,9 @@ import pytest
 
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.node import SharingNode
+from tollkeeper.api.http.serve_shard import _MANY, _STRIDE_S, ServedShard, Serving, _follow, _step
 from tollkeeper.api.http.settings import Settings
-from tollkeeper.api.http.share import _MANY, _STRIDE_S, Serving, SharedShard, _follow, _step
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.engine.following import Interrupted
 from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.source import Database
@@ -71,10 +71,10 @@ async def test_a_node_counts_only_what_the_owner_has_heard_that_the_standby_has(
 
                 monkeypatch.setattr(journal, "standing", standing)
                 settings = Settings(folder=tmp_path / "follower", database=url)
-                node = SharingNode(Forwarder(None, 30), Figures())
-                node.engine = following.engine
+                requests = ShardRequests(Forwarder(None, 30), Figures())
+                requests.engine = following.engine
                 serving = Serving(settings, "", jobs, OpenId(), lambda _share: None, Figures())
-                shard = SharedShard(serving, source, node, search)
+                shard = ServedShard(serving, source, requests, search)
                 following_it = asyncio.create_task(_follow(shard, following))
                 # At the third look all that was found at the first is counted.
                 for _ in range(3):
@@ -124,8 +124,8 @@ async def test_a_node_that_has_counted_what_the_database_has_no_more_begins_agai
             await pay(shop, "p-1", bare())
             await shop.engine.journal.flush()
             async with following_of(shop, url, tmp_path / "follower") as following:
-                node = SharingNode(Forwarder(None, 30), Figures())
-                node.engine = following.engine
+                requests = ShardRequests(Forwarder(None, 30), Figures())
+                requests.engine = following.engine
                 settings = Settings(folder=tmp_path / "follower", database=url)
                 serving = Serving(settings, "", jobs, OpenId(), lambda _share: None, Figures())
                 connection.execute(
@@ -133,4 +133,4 @@ async def test_a_node_that_has_counted_what_the_database_has_no_more_begins_agai
                     " owner = 'another', lease_until = clock_timestamp() + interval '50 seconds'"
                 )
                 with pytest.raises(Interrupted, match="older than it was"):
-                    await _follow(SharedShard(serving, source, node, search), following)
+                    await _follow(ServedShard(serving, source, requests, search), following)

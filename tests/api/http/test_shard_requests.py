@@ -13,8 +13,8 @@ from tollkeeper.api.http import forward
 from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.forward import Forwarder
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.plain import answering
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.tests.api.http.service import open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +40,9 @@ async def test_nobody_without_a_key_takes_the_place_of_payments_that_wait_to_be_
 
     async with open_service(tmp_path) as service:
         shared = service_of(service.engine, jobs=service.jobs)
-        node = SharingNode(Forwarder(None, 30), Figures())
-        node.serve(service.engine, public_app(shared), answering(shared))
-        transport = httpx.ASGITransport(node.public)
+        requests = ShardRequests(Forwarder(None, 30), Figures())
+        requests.serve(service.engine, public_app(shared), answering(shared))
+        transport = httpx.ASGITransport(requests.public)
         unnamed = {} if stranger is None else {"authorization": stranger}
         named = {"authorization": f"Bearer {await service.key('shop', 'payments')}"}
         async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
@@ -54,7 +54,7 @@ async def test_nobody_without_a_key_takes_the_place_of_payments_that_wait_to_be_
             paying = asyncio.create_task(post("/v1/payments", json=payment(), headers=named))
             # Time enough to be refused: both wait for a node to own the journal.
             await asyncio.wait([paying], timeout=0.1)
-            node.decides = True
+            requests.decides = True
             assert (await paying).status_code == 201
             ended.set()
             assert (await slow).status_code == 401

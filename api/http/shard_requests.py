@@ -1,7 +1,8 @@
-"""A node: one of several equal services on one journal in a database.
+"""A node's requests for one shard: answered here, or forwarded to the node that owns the journal.
 
-One node owns the journal, decides and answers. Each of the others follows the journal, forwards its
-requests to the owner, and takes over if the owner ends or is silent for too long.
+One of the nodes owns a shard's journal, decides and answers. Each of the others follows the journal
+(`serve_shard.py`), forwards its requests to the owner, and takes over if the owner ends or is silent
+for too long.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ _PATIENCE_S = 10.0
 """How long a request waits for a node to own the journal."""
 
 
-class SharingNode:
-    """Routes requests: while `decides` is true, this node owns the journal and answers them itself."""
+class ShardRequests:
+    """Answers or forwards requests: while `decides` is true, this node owns the journal and answers."""
 
     def __init__(self, forwarder: Forwarder, figures: Figures) -> None:
         self.decides = False
@@ -56,7 +57,7 @@ class SharingNode:
         self._owner = ""
         self._owner_address = ""
         self._held = Hold()
-        # Of their own, so that nobody without a key takes the place of payments.
+        # Held apart, so that nobody without a key takes the place of payments.
         self._held_of_strangers = Hold()
 
     def serve(self, engine: Engine, app: ASGIApp, answer_plain: AnswerStepped) -> None:
@@ -114,7 +115,7 @@ class SharingNode:
         self.engine.forwards_to = address
 
     def lose_sight(self) -> None:
-        """Record that it is not known for now where the owner is."""
+        """Record that the owner's address is not known for now."""
         assert self.engine is not None
         self.engine.forwards_to = None
 
@@ -148,9 +149,9 @@ class SharingNode:
             async with self._hold_for(authorization_in(scope)).body(receive) as body:
                 if body is None:
                     return
-                going = outgoing(scope, body)
-                forward = partial(self._forwarder.forward, request=going, send=send)
-                if not await self._forward(forward, going.may_repeat, is_whole=body.is_whole):
+                request = outgoing(scope, body)
+                forward = partial(self._forwarder.forward, request=request, send=send)
+                if not await self._forward(forward, request.may_repeat, is_whole=body.is_whole):
                     assert self.app is not None
                     await self._counted(self.app(scope, body.receive, send))
         except Problem as problem:
@@ -183,7 +184,7 @@ class SharingNode:
         *,
         is_whole: bool = True,
     ) -> bool:
-        """Have the owner answer; return False if that is this node by now. Raises `Problem`."""
+        """Have the owner answer; return False if this node has become the owner. Raises `Problem`."""
         deadline = monotonic() + _PATIENCE_S
         while not self.decides:
             assert self.engine is not None
@@ -195,7 +196,7 @@ class SharingNode:
                 self._figures.forwarded += 1
                 return True
             if outcome is Forwarded.UNKNOWN and not may_repeat():
-                raise _unknown()
+                raise _unknown_outcome()
             if monotonic() > deadline or not (address is None or is_whole):
                 raise unavailable("no node owns the journal at the moment")
             await asyncio.sleep(_PAUSE_S)
@@ -207,6 +208,6 @@ def _not_owner() -> Problem:
     return Problem(problem.status, problem.violations, [*problem.headers, (NOT_OWNER, b"1")])
 
 
-def _unknown() -> Problem:
+def _unknown_outcome() -> Problem:
     message = "the node that owned the journal ended before it answered: this may have been done"
     return Problem(502, [Violation("body", "unavailable", message)], [])

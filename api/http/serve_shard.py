@@ -1,5 +1,5 @@
-"""A node's part in one shard: it follows the journal, owns it if nobody else does, and hands it
-over when it ends or when another node has less to do.
+"""Serve one shard together with other nodes: follow its journal, own it if no other node does, and
+hand it over when this node ends or another one owns fewer shards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tollkeeper.api.http.app import create_admin_app, public_app, service_of
 from tollkeeper.api.http.forward import node_context
 from tollkeeper.api.http.joining import take_kept
 from tollkeeper.api.http.metrics import Figures
-from tollkeeper.api.http.node import SharingNode
 from tollkeeper.api.http.plain import answering
 from tollkeeper.api.http.serve import (
     own_journal,
@@ -26,6 +25,7 @@ from tollkeeper.api.http.serve import (
     telemetry_of,
 )
 from tollkeeper.api.http.settings import Settings
+from tollkeeper.api.http.shard_requests import ShardRequests
 from tollkeeper.engine.following import (
     Following,
     Interrupted,
@@ -70,11 +70,11 @@ _LOOK_S = 0.1
 """How often a node checks who owns the journal, and what is new in it."""
 _MANY = 20
 _STRIDE_S = 4 * _LOOK_S
-"""A follower that has counted `_MANY` entries in a step begins the next one `_STRIDE_S` later, as an
+"""A follower that has counted `_MANY` entries in a step begins the next one `_STRIDE_S` later: an
 entry costs less in a longer step."""
-_SILENT_S = 2 * _LOOK_S
-"""How long after a look another one is due, whatever the follower does meanwhile."""
-_OWN_LOOK_S = 0.5
+_LONGEST_UNSEEN_S = 2 * _LOOK_S
+"""How long a follower that is busy may go without checking who owns the journal."""
+_OWNER_UNSEEN_S = 0.5
 """The same for the owner."""
 TELL_S = 1.0
 """How often a node announces itself, and looks for rewritten entries."""
@@ -113,16 +113,17 @@ class Serving:
 
 
 @dataclass(slots=True)
-class SharedShard:
-    """One shard. `owner_address` is where its owner is reached, empty if nobody holds the lease, as of
-    `looked_at` (by `time.monotonic`); `successors` are the nodes that could take over at once, as
-    `nodes.successors`. `given_to` names the node to which it is handed over once requests in flight
-    are answered. `left` is set once this node has given it up for good.
+class ServedShard:
+    """One shard, as this node serves it. `owner_address` is where its owner is reached, empty if nobody
+    holds the lease, as of `looked_at` (by `time.monotonic`); `successors` are the nodes that could
+    take over at once, as `nodes.successors`. `giving` is set when the shard is to be handed over to
+    the node `given_to`. `opened` is set once requests can be answered or forwarded, `left` once this
+    node has given the shard up for good.
     """
 
     serving: Serving
     source: Database
-    node: SharingNode
+    requests: ShardRequests
     search: Search
     owner_address: str = ""
     looked_at: float = 0.0
@@ -134,7 +135,8 @@ class SharedShard:
 
     def named(self) -> dict[str, int]:
         """The shard's number for log lines; nothing if it is the only one."""
-        journal = None if self.node.engine is None else self.node.engine.journal
+        engine = self.requests.engine
+        journal = None if engine is None else engine.journal
         return {} if journal is None or journal.shard.of == 1 else {"shard": journal.shard.number}
 
     def give(self, node: str) -> None:
@@ -143,9 +145,9 @@ class SharedShard:
         self.giving.set()
 
 
-async def share(shard: SharedShard) -> None:
-    """Follow, own and hand over the journal until the node is to stop; an unreachable database is
-    waited for. Raises `JournalError` for a journal that can't be used.
+async def serve_shard(shard: ServedShard) -> None:
+    """Follow, own and hand over the journal until the node is to stop; wait for a database that can't
+    be reached. Raises `JournalError` for a journal that can't be used.
     """
     serving = shard.serving
     while not serving.stopping.is_set():
@@ -155,8 +157,8 @@ async def share(shard: SharedShard) -> None:
                     await _leave(shard)
                     return
         except (Unavailable, Locked, Interrupted) as error:
-            if shard.node.engine is not None:
-                shard.node.learn("", None)
+            if shard.requests.engine is not None:
+                shard.requests.learn("", None)
             log.warning("journal_left", **shard.named(), reason=str(error))
             with suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_S):
@@ -164,73 +166,101 @@ async def share(shard: SharedShard) -> None:
     await _leave(shard)
 
 
-async def _leave(shard: SharedShard) -> None:
+async def _leave(shard: ServedShard) -> None:
     """Forward the requests that still come, until no more can."""
     shard.left.set()
     await shard.serving.drained.wait()
 
 
 @asynccontextmanager
-async def _opened(shard: SharedShard) -> AsyncIterator[Following]:
+async def _opened(shard: ServedShard) -> AsyncIterator[Following]:
     """Open the journal with an engine whose windows are complete, as far as the journal can be
     followed.
     """
-    serving, node = shard.serving, shard.node
-    settings = serving.settings
+    async with _opened_journal(shard) as journal:
+        await _begin(shard, journal)
+        async with _opened_engine(shard, journal) as engine:
+            following = await begin_to_follow(engine, journal)
+            async with _given_requests(shard, engine), _watched(shard, following):
+                shard.opened.set()
+                # Compile the header patterns now, not while a payment waits.
+                engine.clients({"user-agent": "tollkeeper"})
+                if engine.damage.policy != "read-only":
+                    await _fill_in_turn(engine, shard.serving)
+                settle_memory()
+                following.is_whole = engine.follows = True
+                with suppress(Unavailable):
+                    await _tell(shard, following)
+                yield following
+
+
+@asynccontextmanager
+async def _opened_journal(shard: ServedShard) -> AsyncIterator[PostgresJournal]:
+    """Open the journal, and copy the owner's derived files if this machine has none."""
+    serving, settings = shard.serving, shard.serving.settings
     async with AsyncExitStack() as stack:
         async with serving.copying:
-            following_journal = follow_database(shard.source.url, waiting_limit=settings.waiting)
-            journal = await stack.enter_async_context(following_journal)
+            opening = follow_database(shard.source.url, waiting_limit=settings.waiting)
+            journal = await stack.enter_async_context(opening)
             stack.callback(journal.end_within, ENDS_S)
             ending = asyncio.create_task(_end_in_time(serving, journal))
             stack.callback(ending.cancel)
             certificates = settings.node_tls
             tls = None if certificates is None else node_context(certificates)
             await take_kept(shard.source, journal, tls)
-        await _begin(shard, journal)
-        opening = open_on(
-            journal,
-            shard.source,
-            windows_cap=settings.windows_cap,
-            windows_total_cap=max(1, settings.windows_total_cap // journal.shard.of),
-            late=(settings.late_hours + 1) * HOUR,
-            damage=settings.damage,
-        )
-        engine = await stack.enter_async_context(opening)
-        engine.reach, engine.run_in_worker = settings.reach, serving.jobs.run_in_worker
+        yield journal
+
+
+@asynccontextmanager
+async def _opened_engine(shard: ServedShard, journal: PostgresJournal) -> AsyncIterator[Engine]:
+    settings = shard.serving.settings
+    opening = open_on(
+        journal,
+        shard.source,
+        windows_cap=settings.windows_cap,
+        windows_total_cap=max(1, settings.windows_total_cap // journal.shard.of),
+        late=(settings.late_hours + 1) * HOUR,
+        damage=settings.damage,
+    )
+    async with opening as engine:
+        engine.reach, engine.run_in_worker = settings.reach, shard.serving.jobs.run_in_worker
         engine.key_uses = read_key_uses(engine.folder)
         keep_lateness(engine.folder, engine.windows.late)
-        following = await begin_to_follow(engine, journal)
-        wrapped = await stack.enter_async_context(telemetry_of(engine, settings, serving.figures))
-        shared = (settings, shard.search, serving.jobs, serving.figures, serving.openid)
-        service = service_of(engine, *shared)
-        node.serve(engine, wrapped(public_app(service)), answering(service))
-        if journal.shard.number == 1:
-            serving.admin = create_admin_app(engine, settings, serving.figures)
-        ended = asyncio.Event()
-        watching = asyncio.create_task(_watch(shard, following, ended))
-        try:
-            shard.opened.set()
-            # Compile the header patterns now, not while a payment waits.
-            engine.clients({"user-agent": "tollkeeper"})
-            if settings.damage != "read-only":
-                await _fill_in_turn(engine, serving)
-            settle_memory()
-            following.is_whole = engine.follows = True
-            with suppress(Unavailable):
-                await _tell(shard, following)
-            yield following
-        finally:
-            # Not cancelled: a heartbeat that is being written would announce a node that is gone.
-            ended.set()
-            await asyncio.wait([watching])
-            shard.owner_address, shard.successors = "", {}
-            if shard.given_to is None:
-                node.learn("", None)
-            shard.given_to = None
-            shard.giving.clear()
-            with suppress(JournalError):
-                await journal.query(partial(remove_node, node=journal.node))
+        yield engine
+
+
+@asynccontextmanager
+async def _given_requests(shard: ServedShard, engine: Engine) -> AsyncIterator[None]:
+    """Answer the shard's requests from this engine."""
+    serving = shard.serving
+    settings, figures = serving.settings, serving.figures
+    async with telemetry_of(engine, settings, figures) as wrapped:
+        service = service_of(engine, settings, shard.search, serving.jobs, figures, serving.openid)
+        shard.requests.serve(engine, wrapped(public_app(service)), answering(service))
+        if engine.journal.shard.number == 1:
+            serving.admin = create_admin_app(engine, settings, figures)
+        yield
+
+
+@asynccontextmanager
+async def _watched(shard: ServedShard, following: Following) -> AsyncIterator[None]:
+    """Run `_watch`; at the end, this node no longer announces itself, and knows no owner."""
+    ended = asyncio.Event()
+    watching = asyncio.create_task(_watch(shard, following, ended))
+    try:
+        yield
+    finally:
+        # Not cancelled: a heartbeat that is being written would announce a node that is gone.
+        ended.set()
+        await asyncio.wait([watching])
+        shard.owner_address, shard.successors = "", {}
+        if shard.given_to is None:
+            shard.requests.learn("", None)
+        shard.given_to = None
+        shard.giving.clear()
+        journal = following.journal
+        with suppress(JournalError):
+            await journal.query(partial(remove_node, node=journal.node))
 
 
 async def _fill_in_turn(engine: Engine, serving: Serving) -> None:
@@ -243,12 +273,12 @@ async def _fill_in_turn(engine: Engine, serving: Serving) -> None:
 
 
 async def _end_in_time(serving: Serving, journal: PostgresJournal) -> None:
-    """Lets nothing wait for the database for long once the node is to stop."""
+    """Once the node is to stop, let nothing wait for the database for longer than `ENDS_S`."""
     await serving.stopping.wait()
     journal.end_within(ENDS_S)
 
 
-async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
+async def _begin(shard: ServedShard, journal: PostgresJournal) -> None:
     """Wait until the journal contains at least what this machine has stored of it."""
     first = standing = await journal.standing()
     while standing.safe < first.last:
@@ -260,18 +290,22 @@ async def _begin(shard: SharedShard, journal: PostgresJournal) -> None:
     journal.set_followed(standing.safe)
 
 
-async def _watch(shard: SharedShard, following: Following, ended: asyncio.Event) -> None:
-    """Watch who owns the journal while nothing else does, and announce this node, until it has ended."""
-    journal, node, serving = following.journal, shard.node, shard.serving
+async def _watch(shard: ServedShard, following: Following, ended: asyncio.Event) -> None:
+    """Check who owns the journal, if nothing else has for a while, and announce this node; until
+    `ended` is set.
+    """
+    journal, requests, serving = following.journal, shard.requests, shard.serving
     announced_at = 0.0
     may_be_unreachable = journal.shard.number == 1 and is_loopback(serving.address)
     while not ended.is_set():
-        # An owner hears of its end from its appends and renewals.
-        if monotonic() - shard.looked_at > (_OWN_LOOK_S if node.decides else _SILENT_S):
+        # An owner learns from its appends and renewals that it no longer is one.
+        if monotonic() - shard.looked_at > (
+            _OWNER_UNSEEN_S if requests.decides else _LONGEST_UNSEEN_S
+        ):
             try:
                 _learn(shard, journal, await journal.standing())
             except Unavailable:
-                node.lose_sight()
+                requests.lose_sight()
                 shard.owner_address = ""
         if monotonic() - announced_at > TELL_S:
             announced_at = monotonic()
@@ -286,17 +320,17 @@ async def _watch(shard: SharedShard, following: Following, ended: asyncio.Event)
                 await ended.wait()
 
 
-def _learn(shard: SharedShard, journal: PostgresJournal, standing: JournalStanding) -> None:
+def _learn(shard: ServedShard, journal: PostgresJournal, standing: JournalStanding) -> None:
     """Record who owns the journal, and how far this node is behind."""
-    node, behind = shard.node, standing.last - journal.last_sequence()
+    requests, behind = shard.requests, standing.last - journal.last_sequence()
     shard.looked_at = monotonic()
-    shard.serving.figures.behind[journal.shard.number] = 0 if node.decides else max(0, behind)
+    shard.serving.figures.behind[journal.shard.number] = 0 if requests.decides else max(0, behind)
     is_there = standing.is_held and standing.owner != journal.node
-    node.learn(standing.owner, standing.address or None if is_there else None)
+    requests.learn(standing.owner, standing.address or None if is_there else None)
     shard.owner_address = standing.address if standing.is_held else ""
 
 
-async def _tell(shard: SharedShard, following: Following) -> None:
+async def _tell(shard: ServedShard, following: Following) -> None:
     """Announce this node, and learn which others there are. Raises `Unavailable`."""
     journal = following.journal
     name = (journal.node, shard.serving.address, this_release())
@@ -310,8 +344,8 @@ async def _tell(shard: SharedShard, following: Following) -> None:
     shard.serving.figures.standby_awaited, shard.successors = await journal.query(tell)
 
 
-async def _follow(shard: SharedShard, following: Following) -> bool:
-    """Follow until the journal is this node's; return False if it is to stop. Raises as `catch_up`."""
+async def _follow(shard: ServedShard, following: Following) -> bool:
+    """Follow until this node owns the journal; return False if it is to stop. Raises as `catch_up`."""
     engine, journal, looked, due = following.engine, following.journal, 0.0, 0.0
     serving = shard.serving
     while not serving.stopping.is_set():
@@ -361,13 +395,14 @@ async def _step(following: Following, up_to: int) -> float:
     return begun + (_STRIDE_S if following.counted - before >= _MANY else 0.0)
 
 
-async def _own(shard: SharedShard, following: Following) -> bool:
+async def _own(shard: ServedShard, following: Following) -> bool:
     """Answer requests until the node is to stop, or is to give the journal away; then let another
     take over if one can at once. Returns whether the node is to stop.
 
     Raises `Fenced` if another process took the journal over.
     """
-    engine, journal, node, serving = following.engine, following.journal, shard.node, shard.serving
+    engine, journal, serving = following.engine, following.journal, shard.serving
+    requests = shard.requests
     stopping = asyncio.create_task(serving.stopping.wait())
     giving = asyncio.create_task(shard.giving.wait())
     async with sealing(journal):
@@ -376,23 +411,15 @@ async def _own(shard: SharedShard, following: Following) -> bool:
         work = journal.wait_until_lost() if is_read_only else own_journal(engine, every_s)
         working = asyncio.create_task(work)
         noting = asyncio.create_task(note_own_amendments(following))
-        shard.search.stopping, node.decides = False, True
+        shard.search.stopping, requests.decides = False, True
         try:
             await asyncio.wait((working, stopping, giving), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
-                node.decides = False
+                requests.decides = False
                 await _lost(journal, working)
             is_ending = serving.stopping.is_set()
             if not is_ending or await journal.query(partial(has_successor, node=journal.node)):
-                begun = monotonic()
-                shard.search.stopping = True
-                await node.cease(CEASE_S)
-                working.cancel()
-                await asyncio.wait([working])
-                with suppress(JournalError):
-                    await note_listed(engine)
-                await journal.hand_over(None if is_ending else shard.given_to)
-                log.info("handed_over", **shard.named(), seconds=round(monotonic() - begun, 3))
+                await _hand_over(shard, following, working, None if is_ending else shard.given_to)
             if is_ending:
                 await _leave(shard)
             else:
@@ -400,13 +427,30 @@ async def _own(shard: SharedShard, following: Following) -> bool:
             return is_ending
         finally:
             # Requests still in flight are answered from the state as of now.
-            shard.search.stopping, node.decides = True, False
+            shard.search.stopping, requests.decides = True, False
             for each in (working, noting, stopping, giving):
                 each.cancel()
             await asyncio.wait((working, noting, stopping, giving))
 
 
-async def _wait_for_taking(shard: SharedShard) -> None:
+async def _hand_over(
+    shard: ServedShard, following: Following, working: asyncio.Task[None], to: str | None
+) -> None:
+    """Answer the requests in flight, end the owner's work, and release the journal: to the node `to`,
+    or to any.
+    """
+    begun = monotonic()
+    shard.search.stopping = True
+    await shard.requests.cease(CEASE_S)
+    working.cancel()
+    await asyncio.wait([working])
+    with suppress(JournalError):
+        await note_listed(following.engine)
+    await following.journal.hand_over(to)
+    log.info("handed_over", **shard.named(), seconds=round(monotonic() - begun, 3))
+
+
+async def _wait_for_taking(shard: ServedShard) -> None:
     """Wait until the journal that was given away has an owner with a known address."""
     for _ in range(round(TAKEN_S / _LOOK_S)):
         if shard.owner_address not in ("", shard.serving.address):

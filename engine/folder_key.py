@@ -70,10 +70,10 @@ class FolderKey:
             return None
         return opened.decode()
 
-    def draw(self, lot: str, of: int) -> int:
-        """A number below `of`, the same for the same `lot`, unpredictable without the key."""
+    def draw(self, lot: str, below: int) -> int:
+        """A number from 0 to less than `below`, the same for the same `lot`, unpredictable without the key."""
         drawn = hmac.digest(self._drawing, lot.encode(errors="surrogatepass"), "sha256")
-        return int.from_bytes(drawn[:_DRAWN_BYTES]) % of
+        return int.from_bytes(drawn[:_DRAWN_BYTES]) % below
 
     def name_of(self, what: NameUse, account: int, spot: Spot) -> str:
         """The opaque id of a place in the journal: constant, and different in each account and use."""
@@ -88,8 +88,8 @@ class FolderKey:
             return None
         if len(block) != _SPOT.size or len(name) != 2 * _SPOT.size:
             return None
-        of, number, whose, sequence = _SPOT.unpack(self._naming.decryptor().update(block))
-        return Spot(sequence, number) if (of, whose) == (what, account) else None
+        use, number, owner, sequence = _SPOT.unpack(self._naming.decryptor().update(block))
+        return Spot(sequence, number) if (use, owner) == (what, account) else None
 
 
 def open_folder_key(folder: Path) -> FolderKey:

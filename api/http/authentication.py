@@ -24,7 +24,7 @@ from tollkeeper.api.http.errors import (
 from tollkeeper.api.http.request import Exchange, RequestState, state_of
 from tollkeeper.engine.intake.field_rules import printable_name
 from tollkeeper.engine.intake.violations import Violation, cap_violations
-from tollkeeper.engine.registry.keys import find_good, hash_key
+from tollkeeper.engine.registry.keys import find_valid_key, hash_key
 from tollkeeper.engine.registry.scopes import NarrowScope
 from tollkeeper.engine.registry.state import ApiKey, Configuration
 
@@ -105,23 +105,23 @@ def _key_for(
     return key
 
 
-def _check_query(query: bytes, known: Mapping[str, bool]) -> None:
-    """Check the parameters' names; `known` maps each to whether it may be repeated."""
+def _check_query(query: bytes, parameters: Mapping[str, bool]) -> None:
+    """Check the names in a query; `parameters` maps each allowed one to whether it may be repeated."""
     sent = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
-    found = [
+    violations = [
         Violation(
             printable_name(name), "unknown_member", "this operation reads no parameter of this name"
         )
         for name in sent
-        if name not in known
+        if name not in parameters
     ]
-    found += [
+    violations += [
         Violation(name, "invalid_value", "this parameter is given once")
         for name, times in sent.items()
-        if times > 1 and not known.get(name, True)
+        if times > 1 and not parameters.get(name, True)
     ]
-    if found:
-        raise invalid(cap_violations(found))
+    if violations:
+        raise invalid(cap_violations(violations))
 
 
 def key_of_request(known: RequestState) -> ApiKey:
@@ -134,12 +134,12 @@ def key_of_request(known: RequestState) -> ApiKey:
         head.key_hash = hash_key(presented_key(known))
     engine = known.service.engine
     state, now = engine.state, engine.clock()
-    key = find_good(state, head.key_hash, now)
+    key = find_valid_key(state, head.key_hash, now)
     if key is None:
-        found = engine.sessions.find(state, presented_key(known), now)
-        if found is None:
+        session = engine.sessions.find(state, presented_key(known), now)
+        if session is None:
             raise unauthorized()
-        _, key = found
+        _, key = session
     engine.key_uses[key.id] = now
     account = state.accounts[key.account]
     known.log["account"] = account.name
@@ -183,7 +183,7 @@ def is_known(state: Configuration, authorization: bytes | None, now: int) -> boo
         return False
     hash_ = hash_key(secret)
     session = state.sessions.get(hash_)
-    return find_good(state, hash_, now) is not None or (
+    return find_valid_key(state, hash_, now) is not None or (
         session is not None and now < session.ends_at
     )
 

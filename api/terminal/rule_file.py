@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from tollkeeper.api.terminal.output import NO, err
 
 if TYPE_CHECKING:
-    from tollkeeper.engine.programs.source import Reading
+    from tollkeeper.engine.programs.source import FileReading
 
 
-def read_rule_file(file: Path) -> Reading:
+def read_rule_file(file: Path) -> FileReading:
     """Read a rule file; if it has errors, print them and exit with 1."""
     from tollkeeper.engine.offline.rule_files import known_beside
     from tollkeeper.engine.programs.source import read_file

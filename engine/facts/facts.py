@@ -49,14 +49,14 @@ class StoredFacts(Struct, frozen=True, gc=False, omit_defaults=True):
     backend_client: Client | None = None
 
 
-def derive(payment: Payment, arrived: int, client: ReadClient) -> Facts:
-    """The facts of a payment that arrives at `arrived` (µs); `client` reads a set of headers."""
+def derive(payment: Payment, arrived: int, read_client: ReadClient) -> Facts:
+    """The facts of a payment that arrives at `arrived` (µs); `read_client` reads a set of headers."""
     device, backend = payment.device, payment.backend
     recorded = StoredFacts(
         payment=payment,
         card_fingerprint=_card_fingerprint(payment),
-        device_client=client(device.headers) if device and device.headers else None,
-        backend_client=client(backend.headers) if backend and backend.headers else None,
+        device_client=read_client(device.headers) if device and device.headers else None,
+        backend_client=read_client(backend.headers) if backend and backend.headers else None,
     )
     return recall(recorded, arrived)
 

@@ -1,4 +1,6 @@
-"""Read a request: one decode and the rules that types can't express; in doubt, the full search.
+"""Read a payment or an update from a body: one decode, then the rules that types can't express.
+
+A body that either refuses goes to the full search (`find_violations.py`), which decides.
 
 `read_creation` and `read_update` never raise on a body, whatever it holds.
 """
@@ -67,7 +69,7 @@ _CREATION = json.Decoder(_BodyAsWritten, float_hook=double_of)
 _UPDATE = json.Decoder(UpdateBody)
 _METADATA = json.Decoder(_MetadataBody)
 
-# A body with more bytes goes to the full search at once: decoding it as a whole may be in vain.
+# A larger body goes to the full search at once: it may break a rule, and would be decoded in vain.
 _LARGE = 64 * 1024
 
 try:
@@ -76,7 +78,7 @@ except ImportError:  # where C can't be built
     _PLAIN_AMOUNT = re.compile(rb"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?")
 
     def plain_amount(text: Raw | bytes, /) -> float | None:
-        """The amount, None for one that isn't written plainly."""
+        """The amount; None unless it is written as digits with at most two decimals."""
         return float(text) if _PLAIN_AMOUNT.fullmatch(text) else None
 
 
@@ -102,12 +104,12 @@ def creation_of(body: bytes, rules: FieldRules) -> Creation | tuple[Violation, .
             len(body) <= _LARGE and _metadata_fits(body, limits)
         ):
             creation = _CREATION.decode(body).payment
-            if _creation_holds(creation, rules, len(body)):
+            if _set_amount(creation) and _creation_holds(creation, rules, len(body)):
                 return creation
     except (MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    found = find_violations(body, CreationBody, rules)
-    return found if isinstance(found, tuple) else found.payment
+    request = find_violations(body, CreationBody, rules)
+    return request if isinstance(request, tuple) else request.payment
 
 
 def read_update(
@@ -132,8 +134,8 @@ def update_of(body: bytes, rules: FieldRules) -> Update | tuple[Violation, ...]:
             return update
     except (MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    found = find_violations(body, UpdateBody, rules)
-    return found if isinstance(found, tuple) else found.payment
+    request = find_violations(body, UpdateBody, rules)
+    return request if isinstance(request, tuple) else request.payment
 
 
 def _complete(creation: Creation, now: int, mask: Mask | None) -> Payment:
@@ -177,23 +179,24 @@ def _metadata_fits(body: bytes, limits: Limits) -> bool:
     return len(_METADATA.decode(body).payment.metadata) <= limits.metadata_size
 
 
-def _creation_holds(creation: _CreationAsWritten, rules: FieldRules, size: int) -> bool:
-    """Whether the rules hold that types can't express; the full search would find the same.
+def _set_amount(creation: _CreationAsWritten) -> bool:
+    """Decode the amount; False for one in an unusual form, which the full search judges."""
+    written: Any = creation.amount
+    if written is not None:
+        amount = plain_amount(written)
+        if amount is None:
+            return False
+        force_setattr(creation, "amount", amount)
+    return True
 
-    Also decodes the amount.
-    """
+
+def _creation_holds(creation: Creation, rules: FieldRules, size: int) -> bool:
+    """Whether the rules hold that types can't express; the full search would find the same."""
     limits = rules.limits
     merchant, card = creation.merchant, creation.method.card
     user, order = creation.user, creation.order
     backend, device = creation.backend, creation.device
     metadata = creation.metadata
-    written: Any = creation.amount
-    if written is not None:
-        # The full search judges an amount of another form.
-        amount = plain_amount(written)
-        if amount is None:
-            return False
-        force_setattr(creation, "amount", amount)
     return (
         creation.currency in limits.currencies
         and (user is None or (user.id != "" and user.email != ""))

@@ -69,16 +69,16 @@ class ActivePrograms:
 
     def compiled(self) -> dict[VersionId, Loaded]:
         """All loaded versions by their ids, the shadows' included."""
-        found: dict[VersionId, Loaded] = {}
+        versions: dict[VersionId, Loaded] = {}
         for number, scorecard in self.scorecards.items():
-            found["scorecard", SCORECARD_NAME, number] = scorecard
+            versions["scorecard", SCORECARD_NAME, number] = scorecard
         for (name, number), rule in self.rules.items():
-            found["rule", name, number] = rule
+            versions["rule", name, number] = rule
         for (name, number), type_ in self.events.items():
-            found["event", name, number] = type_
+            versions["event", name, number] = type_
         for shadow in self.shadows:
-            found[shadow.kind, shadow.name, shadow.loaded.version] = shadow.loaded
-        return found
+            versions[shadow.kind, shadow.name, shadow.loaded.version] = shadow.loaded
+        return versions
 
     def plans(self) -> list[SeriesPlan]:
         """The series that these programs need."""
@@ -96,13 +96,13 @@ def choose_programs(active: ActivePrograms, payment: Payment, at: int) -> Progra
     """The programs that decide a payment at `at` (µs): none unless it asks for an analysis."""
     name = rule_name(active, payment)
     recommends = payment.analyze is not None and payment.analyze.bot_behaviour is True
-    found = active.chosen.get((name, recommends))
-    if found is not None:
-        return found
+    chosen = active.chosen.get((name, recommends))
+    if chosen is not None:
+        return chosen
     rule = choose_rule(active, payment, at)
     scorecard = choose_scorecard(active, payment, at) if recommends or rule is not None else None
     programs = Programs(scorecard, rule, recommends)
-    # Were any name kept, whoever makes names up would fill the memory.
+    # Names without a rule are not kept: a client that invents names would fill the memory.
     if (name is None or rule is not None) and _is_the_same_for_all(active, name):
         active.chosen[name, recommends] = programs
     return programs
@@ -183,10 +183,7 @@ def pick_version(
     rollout = lineage.rollout
     if rollout is not None and number == lineage.active:
         key = key_of(rollout.by)
-        if (
-            key is not None
-            and _place(f"{account.number} {kind} {name} {key}", 100) < rollout.percent
-        ):
+        if key is not None and _percentile(account, kind, name, key) < rollout.percent:
             return lineage.versions[rollout.version - 1]
     return lineage.versions[number - 1]
 
@@ -200,13 +197,15 @@ def _version_at(lineage: Lineage, at: int) -> int | None:
     return lineage.former if is_over else lineage.active
 
 
-def _place(key: str, of: int) -> int:
-    """A number below `of` for a key, independent of the share that is asked for."""
-    hashed = hashlib.blake2b(key.encode(errors="surrogatepass"), digest_size=8)
-    return int.from_bytes(hashed.digest()) % of
+def _percentile(account: Account, kind: Decider, name: str, key: str) -> int:
+    """A number from 0 to 99 for a key, always the same, so that a rollout that grows keeps its keys."""
+    hashed = f"{account.number} {kind} {name} {key}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest()) % 100
 
 
-def is_held_out(active: ActivePrograms, payment: Payment, arrived: int, lots: FolderKey) -> bool:
+def is_held_out(
+    active: ActivePrograms, payment: Payment, arrived: int, folder_key: FolderKey
+) -> bool:
     """Whether a denied payment is let pass all the same (held out), so that its outcome becomes
     known.
 
@@ -219,7 +218,7 @@ def is_held_out(active: ActivePrograms, payment: Payment, arrived: int, lots: Fo
     if key is None:
         return False
     lot = f"holdout {active.account.number} {arrived // DAY} {key}"
-    return lots.draw(lot, 10_000) < holdout.percent
+    return folder_key.draw(lot, 10_000) < holdout.percent
 
 
 def rollout_key(payment: Payment, by: RolloutKey) -> str | None:

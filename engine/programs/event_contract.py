@@ -54,31 +54,31 @@ class Data(dict[str, Value]):
 
 
 @dataclass
-class Reading:
-    """The data of an event: `kept` as JSON to be stored, `values` as programs read them."""
+class DataReading:
+    """What reading an event's data gave: `kept` is the JSON to store, `values` are what programs read."""
 
     kept: dict[str, Any] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
 
 
-def read_data(contract: Contract, sent: Mapping[str, Any], place: str) -> Reading:
+def read_data(contract: Contract, sent: Mapping[str, Any], place: str) -> DataReading:
     """Read every field of the contract and ignore others. `place` is the path of the data in the
     body."""
-    reading = Reading()
+    reading = DataReading()
     for each in contract.fields:
         path = f"{place}.{each.name}"
-        given = sent.get(each.name)
-        if given is None:
+        written = sent.get(each.name)
+        if written is None:
             if each.required:
                 wrong = violations.null if each.name in sent else violations.missing
                 reading.violations.append(wrong(path))
             continue
-        found = _read(each, given, path)
-        if isinstance(found, Violation):
-            reading.violations.append(found)
+        read = _read(each, written, path)
+        if isinstance(read, Violation):
+            reading.violations.append(read)
             continue
-        reading.kept[each.name], value = found
+        reading.kept[each.name], value = read
         if value is not None:
             reading.values[each.name] = value
     return reading
@@ -96,59 +96,61 @@ def own_data(
     return Data(contract, {**values, "id": event_id, "timestamp": timestamp})
 
 
-def _read(of: p.EventField, given: object, path: str) -> tuple[object, Value | None] | Violation:
+def _read(
+    declared: p.EventField, written: object, path: str
+) -> tuple[object, Value | None] | Violation:
     """The JSON to store of a value, and the value as programs read it; a number out of bounds is
     missing."""
-    match of.type:
+    match declared.type:
         case t.String(choices=choices):
-            return _read_text(choices, of.required, given, path)
+            return _read_text(choices, declared.required, written, path)
         case t.Boolean():
-            if not isinstance(given, bool):
+            if not isinstance(written, bool):
                 return violations.invalid_type(path, "a boolean")
-            return given, given
+            return written, written
         case t.Number():
-            if isinstance(given, bool) or not isinstance(given, int | float):
+            if isinstance(written, bool) or not isinstance(written, int | float):
                 return violations.invalid_type(path, "a number")
-            return given, metadata_number(given)
+            return written, metadata_number(written)
         case t.Ip():
-            number = address_number(given) if isinstance(given, str) else None
+            number = address_number(written) if isinstance(written, str) else None
             if number is None:
-                return _unfit(given, path, "an IPv4 or IPv6 address")
-            return given, number
+                return _unfit(written, path, "an IPv4 or IPv6 address")
+            return written, number
         case _:
-            return _read_instant(given, path)
+            return _read_instant(written, path)
 
 
 def _read_text(
-    choices: Sequence[str] | None, required: bool, given: object, path: str
+    choices: Sequence[str] | None, required: bool, written: object, path: str
 ) -> tuple[object, Value | None] | Violation:
     """An empty text in an optional field means that the field is missing."""
-    if not isinstance(given, str):
+    if not isinstance(written, str):
         return violations.invalid_type(path, "a string")
     if choices is not None:
-        if given not in choices:
-            return violations.not_one_of(path, choices, given)
-        return given, given
-    if len(given) > t.LONGEST_EVENT_TEXT:
+        if written not in choices:
+            return violations.not_one_of(path, choices, written)
+        return written, written
+    if len(written) > t.LONGEST_EVENT_TEXT:
         return violations.too_long(path, t.LONGEST_EVENT_TEXT, "characters")
-    if not given and required:
+    if not written and required:
         return violations.empty(path)
-    text = mask_card_numbers(given)
+    text = mask_card_numbers(written)
     return text, text or None
 
 
-def _read_instant(given: object, path: str) -> tuple[object, Value | None] | Violation:
-    if not isinstance(given, str):
+def _read_instant(written: object, path: str) -> tuple[object, Value | None] | Violation:
+    if not isinstance(written, str):
         return violations.invalid_type(path, "a string")
     try:
-        return given, to_microseconds(read_iso_8601(given))
+        return written, to_microseconds(read_iso_8601(written))
     except BeyondCalendarError:
         return violations.invalid_format(path, _IN_CALENDAR)
     except ValueError:
         return violations.invalid_format(path, INSTANT_FORM)
 
 
-def _unfit(given: object, path: str, expected: str) -> Violation:
-    if not isinstance(given, str):
+def _unfit(written: object, path: str, expected: str) -> Violation:
+    if not isinstance(written, str):
         return violations.invalid_type(path, "a string")
     return violations.invalid_format(path, expected)

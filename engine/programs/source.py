@@ -16,8 +16,8 @@ from tollkeeper.grammar.syntax import Use
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A checked file: its program, None when there is an error, and the diagnostics.
+class FileReading:
+    """What reading a file gave: its program, None when there is an error, and the diagnostics.
 
     `uses` are the names of the definitions that it imports, `shipped` the texts of those that come
     with the service.
@@ -30,12 +30,14 @@ class Reading:
     shipped: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_file(content: bytes, known: KnownNames, most_syntax_errors: int = MAX_ERRORS) -> Reading:
+def read_file(
+    content: bytes, known: KnownNames, most_syntax_errors: int = MAX_ERRORS
+) -> FileReading:
     """Parse and check; never raises, whatever the bytes."""
     parsed = parse_bytes(content, most_syntax_errors)
     text = content.decode("utf-8", "replace")
     if parsed.file is None:
-        return Reading(text, None, parsed.diagnostics)
+        return FileReading(text, None, parsed.diagnostics)
     uses = tuple(item.name.text for item in parsed.file.items if isinstance(item, Use))
     known, shipped = with_shipped(known, uses)
     checked = check(parsed.file, text, full_vocabulary(), known, parsed.lost)
@@ -44,7 +46,7 @@ def read_file(content: bytes, known: KnownNames, most_syntax_errors: int = MAX_E
         of_parser = without_misfits(parsed, text, full_vocabulary(), known)
     found = (*of_parser, *checked.diagnostics)
     broken = any(each.severity == "error" for each in found)
-    return Reading(
+    return FileReading(
         text=text,
         program=None if broken else checked.program,
         diagnostics=tuple(sorted(found, key=lambda each: each.span)),

@@ -20,7 +20,7 @@ from tollkeeper.grammar.program import Definitions, ListUse, TableUse
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A text to be stored: `file` is None when it has errors; `uses` and `shipped` as in `Reading`,
+    """A text to be stored: `file` is None when it has errors; `uses` and `shipped` as in `FileReading`,
     `needs` the lists and rates that it needs."""
 
     text: str

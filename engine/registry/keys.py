@@ -16,16 +16,16 @@ from tollkeeper.engine.registry.state import Account, ApiKey, Configuration
 
 PREFIX = "toll_"
 TEST_PREFIX = "toll_test_"
-"""Marks the keys of test accounts, for whoever finds one."""
+"""Marks the keys of test accounts, so that people can tell them from others."""
 MAX_KEY_NAME = 64
 MAX_KEYS = 1000
 """How many keys of an account are not revoked."""
 _SECRET_BYTES = 40
 _ID_LENGTH = 8
-# Looking up the algorithm takes OpenSSL longer than hashing a key.
+# Copied for each key: OpenSSL takes longer to look the algorithm up than to hash a key.
 _SHA256 = hashlib.sha256()
-# No random part has a dot.
-_NAMED = re.compile(r"(?:[a-z]+_)*([1-9][0-9]{0,2})\.")
+# The random part of a secret contains no dot.
+_SHARD_MARK = re.compile(r"(?:[a-z]+_)*([1-9][0-9]{0,2})\.")
 
 
 def shard_mark(shard: int) -> str:
@@ -36,8 +36,8 @@ def shard_mark(shard: int) -> str:
 
 def shard_named(secret: str) -> int:
     """The shard of the account that a key or another secret belongs to."""
-    found = _NAMED.match(secret)
-    return 1 if found is None else int(found[1])
+    mark = _SHARD_MARK.match(secret)
+    return 1 if mark is None else int(mark[1])
 
 
 def create_key(
@@ -86,19 +86,19 @@ def revoke_key(account: Account, id_: str) -> KeyRevoked:
 
 def authenticate(state: Configuration, presented: str, now: int) -> ApiKey | None:
     """The key that was presented, if it is valid at `now` (µs), else None."""
-    return find_good(state, hash_key(presented), now)
+    return find_valid_key(state, hash_key(presented), now)
 
 
-def find_good(state: Configuration, hash_: bytes, now: int) -> ApiKey | None:
-    """The key of that hash, if it is valid at `now` (µs), else None."""
+def find_valid_key(state: Configuration, hash_: bytes, now: int) -> ApiKey | None:
+    """The key with this hash, if it is valid at `now` (µs), else None."""
     key = state.keys.get(hash_)
     # The look-up sees only hashes; the final comparison takes constant time.
     if key is None or not hmac.compare_digest(key.hash, hash_):
         return None
-    return key if is_good(key, now) else None
+    return key if is_valid(key, now) else None
 
 
-def is_good(key: ApiKey, now: int) -> bool:
+def is_valid(key: ApiKey, now: int) -> bool:
     """Whether the key is valid at `now` (µs)."""
     return key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
 
@@ -114,7 +114,7 @@ def _check_scopes(scopes: Sequence[str]) -> list[Violation]:
 
 
 def hash_key(key: str) -> bytes:
-    """What is kept of a key, or of the secret of a session, a link or a sign-in: its SHA-256."""
+    """The SHA-256 of a key, or of the secret of a session, a link or a sign-in: all that is stored."""
     hashed = _SHA256.copy()
     hashed.update(key.encode(errors="surrogatepass"))
     return hashed.digest()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.registry.changes import SessionStarted
-from tollkeeper.engine.registry.keys import hash_key, is_good, shard_mark
+from tollkeeper.engine.registry.keys import hash_key, is_valid, shard_mark
 from tollkeeper.engine.registry.scopes import KeyScope, granted_scopes
 from tollkeeper.engine.registry.state import ApiKey, Configuration, Session, most_frequent
 from tollkeeper.engine.registry.users import key_of_user
@@ -105,7 +105,7 @@ def key_of_session(state: Configuration, session: Session | SignInGrant, now: in
         return None
     if session.parent is not None:
         parent = account.keys.get(session.parent)
-        return parent if parent is not None and is_good(parent, now) else None
+        return parent if parent is not None and is_valid(parent, now) else None
     if session.scopes is None:
         user = account.users.get(session.owner)
         return None if user is None else key_of_user(account, user)

@@ -20,7 +20,7 @@ from tollkeeper.api.terminal.rule_file import read_rule_file
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
-    from tollkeeper.engine.programs.source import Reading
+    from tollkeeper.engine.programs.source import FileReading
     from tollkeeper.engine.registry.changes import Thresholds
 
 
@@ -118,7 +118,7 @@ def show_preview(file: Path, account: str, since: str, data: JournalSource) -> N
         show_whole(each)
 
 
-def require_passing(file: Path, reading: Reading, thresholds: Thresholds) -> None:
+def require_passing(file: Path, reading: FileReading, thresholds: Thresholds) -> None:
     """Print the file's failing tests, its unmet promises and those that were not tried; exit with 1
     for the first two.
     """

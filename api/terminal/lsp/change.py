@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.offline.rule_files import is_shared, known_contents
-from tollkeeper.engine.programs.source import Reading, read_file
+from tollkeeper.engine.programs.source import FileReading, read_file
 from tollkeeper.engine.publish.diff import Difference, Side, diff_sides
 from tollkeeper.grammar.checker import KnownNames
 from tollkeeper.grammar.parser import parse
@@ -49,12 +49,12 @@ def change_since_head(
     return diff_sides(_side(before, then), _side(after, texts))
 
 
-def _side(of: Reading, texts: Mapping[str, str]) -> Side:
-    assert of.program is not None
-    written: dict[str | None, str] = {None: of.text}
-    written.update(of.shipped.items())
+def _side(reading: FileReading, texts: Mapping[str, str]) -> Side:
+    assert reading.program is not None
+    written: dict[str | None, str] = {None: reading.text}
+    written.update(reading.shipped.items())
     written.update(texts.items())
-    return Side(of.program, written)
+    return Side(reading.program, written)
 
 
 def _git(folder: Path, *arguments: str) -> bytes:

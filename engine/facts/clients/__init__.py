@@ -4,7 +4,7 @@
 `client.py` puts both together. What is decided from what, and why: docs/clients.md.
 """
 
-from tollkeeper.engine.facts.clients.client import Client, Clients, client
+from tollkeeper.engine.facts.clients.client import Client, Clients, read_client
 from tollkeeper.engine.facts.clients.products import ClientKind
 
-__all__ = ["Client", "ClientKind", "Clients", "client"]
+__all__ = ["Client", "ClientKind", "Clients", "read_client"]

@@ -26,7 +26,7 @@ CLIENT_HEADERS = (
     *CLIENT_HINTS,
     *FETCH_METADATA,
 )
-# Of a value, and of most header sets as a whole; no honest value is longer.
+# The most characters that are read of a value; most whole header sets are shorter.
 HEADER_LENGTH = 1024
 
 try:
@@ -41,14 +41,14 @@ except ImportError:  # where C can't be built
         One name in two spellings: the greater value counts, whatever their order. Values that have
         more than `longest` characters together have no more than that each.
         """
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for sent, value in headers.items():
             name = sent.lower()
             if name in names:
-                found[name] = max(value, found.get(name, ""))
-        if len("".join(found.values())) > longest:
-            found = {name: value[:longest] for name, value in found.items()}
-        return tuple(map(found.get, names))
+                values[name] = max(value, values.get(name, ""))
+        if len("".join(values.values())) > longest:
+            values = {name: value[:longest] for name, value in values.items()}
+        return tuple(map(values.get, names))
 
 
 class Client(Struct, frozen=True, gc=False):
@@ -65,23 +65,23 @@ class Client(Struct, frozen=True, gc=False):
 
 
 class Clients:
-    """`client`, which keeps what the `capacity` header sets used last gave.
+    """Reads clients as `read_client` does, and keeps those of the last `capacity` header sets.
 
-    A kept set is at most 12 Ki characters, and usually a few hundred.
+    A set takes at most 12 Ki characters, and usually a few hundred.
     """
 
     def __init__(self, capacity: int = 2048) -> None:
         self._read = lru_cache(maxsize=capacity)(_read)
 
     def __call__(self, headers: Mapping[str, str] | None) -> Client | None:
-        """As `client`."""
+        """As `read_client`."""
         return self._read(values_of(headers, CLIENT_HEADERS, HEADER_LENGTH)) if headers else None
 
 
-def client(headers: Mapping[str, str] | None) -> Client | None:
-    """The client that sent `headers`, named in any case and order; None when there are none.
+def read_client(headers: Mapping[str, str] | None) -> Client | None:
+    """The client that sent `headers`, whatever the case and order of their names; None without any.
 
-    Any text is taken, in time bounded by what is read of it.
+    Any text is accepted. The time is bounded: no value is read beyond `HEADER_LENGTH` characters.
     """
     return _read(values_of(headers, CLIENT_HEADERS, HEADER_LENGTH)) if headers else None
 

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.clients import read_client
 from tollkeeper.engine.facts.facts import Facts, derive, record
 from tollkeeper.engine.intake.violations import describe_violations
 from tollkeeper.engine.journal.entries import Entry, Kind
@@ -148,7 +148,7 @@ def _entries_of(
                 if payment.id in known:
                     raise _history_error(path, item, f"there is a payment `{payment.id}` already")
                 known[payment.id] = State(
-                    derive(with_recommendation(payment), item.arrived, client)
+                    derive(with_recommendation(payment), item.arrived, read_client)
                 )
                 outcome = None if item.decision is None else encode_stored(item.decision)
                 yield situation, [_entry(sequence, item, Kind.PAYMENT, known[payment.id], outcome)]

@@ -13,7 +13,7 @@ import msgspec
 import z3
 from msgspec.structs import replace
 
-from tollkeeper.engine.facts.clients import Client, client
+from tollkeeper.engine.facts.clients import Client, read_client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.instants import from_microseconds, to_microseconds
 from tollkeeper.engine.intake.addresses import is_private
@@ -323,7 +323,7 @@ def _facts(body: dict[str, Any], clients: Mapping[str, dict[str, Any] | None]) -
         raise ImpossibleError(
             "a payment that is refused, or of which the service removes something"
         )
-    facts = derive(payment, to_microseconds(payment.timestamp), client)
+    facts = derive(payment, to_microseconds(payment.timestamp), read_client)
     # A client is what the assignment says, regardless of the headers.
     return replace(
         facts,

@@ -10,7 +10,7 @@ from tollkeeper.engine.offline.paths import SUFFIX
 from tollkeeper.engine.offline.rule_files import known_files, rule_files
 from tollkeeper.engine.programs.compile.explain import Sources
 from tollkeeper.engine.programs.compile.shown import one_line
-from tollkeeper.engine.programs.source import Reading, read_file
+from tollkeeper.engine.programs.source import FileReading, read_file
 from tollkeeper.engine.registry.known import StoredNames, known_names, stored_names
 from tollkeeper.engine.registry.state import Account
 from tollkeeper.engine.registry.versions import active_version
@@ -109,13 +109,13 @@ def load_file(path: Path, library: Library) -> RuleFile:
     return _load_file(path, path.parent, reading, reading.program, library)
 
 
-def load_alone(reading: Reading, program: Program, library: Library) -> RuleFile:
+def load_alone(reading: FileReading, program: Program, library: Library) -> RuleFile:
     """The file of a text without a folder, from its reading and program."""
     return _load_file(Path(f"{program.name}{SUFFIX}"), None, reading, program, library)
 
 
 def _load_file(
-    path: Path, folder: Path | None, reading: Reading, program: Program, library: Library
+    path: Path, folder: Path | None, reading: FileReading, program: Program, library: Library
 ) -> RuleFile:
     texts: dict[str | None, str] = {}
     texts |= reading.shipped.items()

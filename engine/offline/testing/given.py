@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.clients import read_client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.instants import from_microseconds
@@ -57,7 +57,7 @@ def given_facts(given: Iterable[p.Given], base: Payment | None, arrived: int) ->
                 pass
     # Deriving facts needs a payment with a method.
     whole = payment if payment.method else replace(payment, method=_empty_record(Method))
-    facts = replace(derive(whole, arrived, client), payment=payment)
+    facts = replace(derive(whole, arrived, read_client), payment=payment)
     facts = replace(facts, arrived=max(arrived, facts.timestamp))
     for access, fact in derived:
         facts = _with(facts, access, fact)

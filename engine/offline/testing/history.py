@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import structs
 
 from tollkeeper.engine.decision import Decision
-from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.clients import read_client
 from tollkeeper.engine.facts.facts import Facts, ReadClient, derive
 from tollkeeper.engine.intake.payment import Analyze, Payment
 from tollkeeper.engine.intake.violations import describe_violations
@@ -78,7 +78,7 @@ async def count_as_decided(
 def happenings(
     items: Iterable[StreamLine],
     events: Events,
-    read_client: ReadClient = client,
+    read_client: ReadClient = read_client,
     environment: Environment = NOTHING_CONFIGURED,
 ) -> Iterator[Happening]:
     """Convert the lines of a stream, except list entries. Raises `StreamError`."""
@@ -102,7 +102,7 @@ def happenings(
 def creation(
     item: CreationLine,
     ids: set[str],
-    read_client: ReadClient = client,
+    read_client: ReadClient = read_client,
     environment: Environment = NOTHING_CONFIGURED,
 ) -> ReplayedCreation:
     """A new payment; adds its id to `ids`. Raises `StreamError` if it is there already."""

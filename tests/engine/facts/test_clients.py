@@ -12,7 +12,7 @@ from crawleruseragents import CRAWLER_USER_AGENTS_DATA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.facts.clients import Client, Clients, client
+from tollkeeper.engine.facts.clients import Client, Clients, read_client
 from tollkeeper.engine.facts.clients.agreement import LAWS
 from tollkeeper.engine.facts.clients.client import CLIENT_HEADERS, HEADER_LENGTH
 from tollkeeper.engine.facts.clients.products import PEOPLE
@@ -43,7 +43,7 @@ any_headers = st.dictionaries(st.sampled_from(CLIENT_HEADERS) | st.text(max_size
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_a_client_is_what_its_headers_show(case):
     expected = {part: case[part] for part in ("kind", "browser", "os", "consistent")}
-    assert msgspec.to_builtins(client(case["headers"])) == expected
+    assert msgspec.to_builtins(read_client(case["headers"])) == expected
 
 
 @pytest.mark.parametrize("law", LAWS, ids=[law.__name__ for law in LAWS])
@@ -61,34 +61,34 @@ def test_each_case_has_a_name_of_its_own():
 
 @pytest.mark.parametrize("headers", [None, {}])
 def test_without_headers_the_client_is_missing(headers):
-    assert client(headers) is None
+    assert read_client(headers) is None
     assert Clients()(headers) is None
 
 
 def test_headers_that_say_nothing_make_an_unknown_client_that_agrees():
-    assert client({"Host": "shop.example"}) == Client("unknown", None, None, True)
+    assert read_client({"Host": "shop.example"}) == Client("unknown", None, None, True)
 
 
 @given(headers=any_headers)
 def test_any_text_gives_a_client(headers):
-    assert (client(headers) is None) == (not headers)
+    assert (read_client(headers) is None) == (not headers)
 
 
 @given(st.data())
 def test_a_header_left_out_never_makes_a_consistent_client_inconsistent(data):
     headers = data.draw(st.sampled_from(CONSISTENT))
     left_out = data.draw(st.sets(st.sampled_from(sorted(headers))))
-    rest = client({name: value for name, value in headers.items() if name not in left_out})
+    rest = read_client({name: value for name, value in headers.items() if name not in left_out})
     assert rest is None or rest.consistent
 
 
 @given(headers=any_headers, data=st.data())
 def test_a_header_left_out_of_anything_consistent_never_makes_it_inconsistent(headers, data):
-    whole = client(headers)
+    whole = read_client(headers)
     if whole is None or not whole.consistent:
         return
     left_out = data.draw(st.sampled_from(sorted(headers)))
-    rest = client({name: value for name, value in headers.items() if name != left_out})
+    rest = read_client({name: value for name, value in headers.items() if name != left_out})
     assert rest is None or rest.consistent
 
 
@@ -96,39 +96,41 @@ def test_a_header_left_out_of_anything_consistent_never_makes_it_inconsistent(he
 def test_order_and_letter_case_of_names_never_matter(headers, data):
     pairs = data.draw(st.permutations(sorted(headers.items())))
     spelling = data.draw(one_letter_case)
-    assert client({spelling(name): value for name, value in pairs}) == client(headers)
+    assert read_client({spelling(name): value for name, value in pairs}) == read_client(headers)
 
 
 @given(first=values, second=values, name=st.sampled_from(CLIENT_HEADERS))
 def test_one_name_in_two_spellings_gives_one_answer_in_either_order(first, second, name):
     pairs = [(name.lower(), first), (name.upper(), second)]
-    assert client(dict(pairs)) == client(dict(reversed(pairs)))
+    assert read_client(dict(pairs)) == read_client(dict(reversed(pairs)))
 
 
 @given(headers=case_headers, others=st.dictionaries(st.text(string.digits, min_size=1), values))
 def test_headers_that_are_not_read_change_nothing(headers, others):
-    assert client(headers | others) == client(headers)
+    assert read_client(headers | others) == read_client(headers)
 
 
 @given(st.lists(case_headers, max_size=30), st.integers(0, 3))
 @settings(max_examples=examples(50))
 def test_what_is_kept_is_what_would_be_read(requests, capacity):
     clients = Clients(capacity)
-    assert [clients(headers) for headers in requests] == [client(headers) for headers in requests]
+    assert [clients(headers) for headers in requests] == [
+        read_client(headers) for headers in requests
+    ]
 
 
 @pytest.mark.parametrize("text", ["A", "Mozilla/5.0 (", '"Chromium";v="', "\u0130", "\0", "gzip,"])
 def test_a_hundred_headers_of_8_kib_are_read(text):
     headers = dict.fromkeys(CLIENT_HEADERS, (text * 8192)[:8192])
     headers |= {f"x-{number}": text * 1000 for number in range(100 - len(headers))}
-    assert client(headers) is not None
+    assert read_client(headers) is not None
 
 
 def test_what_follows_the_part_that_is_read_changes_nothing():
     headers = CASES[0]["headers"]
     name = headers["User-Agent"]
     long = headers | {"User-Agent": name + " " * (HEADER_LENGTH - len(name))}
-    assert client(long | {"User-Agent": long["User-Agent"] + "curl/8.0"}) == client(long)
+    assert read_client(long | {"User-Agent": long["User-Agent"] + "curl/8.0"}) == read_client(long)
 
 
 def test_no_pattern_is_taken_out_that_the_crawler_list_no_longer_has():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import json
 
-from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.clients import read_client
 from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.intake.exact_numbers import double_of, has_two_decimals
 from tollkeeper.engine.intake.payment import MAX_AMOUNT, Payment
@@ -49,7 +49,9 @@ def test_an_amount_is_always_accepted_by_its_exact_value(text: str) -> None:
     if 0 <= exact <= MAX_AMOUNT and (exact * 100).denominator == 1:
         assert isinstance(read, Payment)
         stored = json.decode(json.encode(read), type=Payment)
-        assert [derive(each, NOW, client).amount for each in (read, stored)] == [exact * 100] * 2
+        assert [derive(each, NOW, read_client).amount for each in (read, stored)] == [
+            exact * 100
+        ] * 2
     else:
         assert isinstance(read, tuple)
         assert [violation.field for violation in read] == ["payment.amount"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.clients import read_client
 from tollkeeper.engine.facts.facts import derive
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.codes import CURRENCIES
@@ -308,7 +308,7 @@ def test_last_four_is_exactly_four_digits(bad: str) -> None:
 def test_an_amount_has_at_most_two_decimals(sent: str, hundredths: int) -> None:
     body = creation(amount=0).replace(b'"amount":0', b'"amount":' + sent.encode())
     payment = accepted(body)
-    assert derive(payment, NOW, client).amount == hundredths
+    assert derive(payment, NOW, read_client).amount == hundredths
     assert payment.amount == float(sent)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tollkeeper.engine.facts.clients import client
+from tollkeeper.engine.facts.clients import read_client
 from tollkeeper.engine.facts.facts import Facts, derive
 from tollkeeper.engine.instants import to_microseconds
 from tollkeeper.engine.intake.payment import Payment
@@ -137,4 +137,4 @@ def _payment(random: Random) -> Facts:
         ),
     }
     payment = msgspec.convert(body, Payment)
-    return derive(payment, to_microseconds(payment.timestamp), client)
+    return derive(payment, to_microseconds(payment.timestamp), read_client)

@@ -17,13 +17,13 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
-from tollkeeper.engine.journal.contract import JournalError
+from tollkeeper.engine.journal.contract import JournalError, Unavailable
 from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.velocity import first_seen_file
@@ -132,26 +132,31 @@ class SeenTimesStore:
     async def spool_filled(self, account: int, digests: Iterable[str]) -> None:
         """Spool the collected changes of the series that hold many of them. Raises `Unavailable`."""
         async with self._lock:
-            for name, series in self._opened_series(account, digests):
-                if series.filling > FILLED:
-                    await self._spool(name, series)
+            opened = self._opened_series(account, digests)
+            with self._dropped_if_full(opened):
+                for name, series in opened:
+                    if series.filling > FILLED:
+                        await self._spool(name, series)
 
     async def write_filled(self, account: int, digests: Iterable[str], beyond: int) -> None:
         """Write what was spooled of the series, and the collected changes of those that hold more than
         `beyond` of them. Raises `Unavailable`.
         """
         async with self._lock:
-            for name, series in self._opened_series(account, digests):
-                if name in self._spooled:
-                    await self._spool(name, series)
-                    await self._write_spooled(name, series)
-                # The file no longer has a series whole once collected changes are written, and a crash
-                # then fills it from the beginning: a whole one is written only when too much is held.
-                elif series.filling > (FILLED if series.written_up_to is not None else beyond):
-                    filled = series.take_filled()
-                    await self._file.write(
-                        partial(_add, self._file.seen_filter, name, series.number, filled)
-                    )
+            opened = self._opened_series(account, digests)
+            with self._dropped_if_full(opened):
+                for name, series in opened:
+                    if name in self._spooled:
+                        await self._spool(name, series)
+                        await self._write_spooled(name, series)
+                    # The file no longer has a series whole once collected changes are written, and a
+                    # crash then fills it from the beginning: a whole one is written only when too much
+                    # is held.
+                    elif series.filling > (FILLED if series.written_up_to is not None else beyond):
+                        filled = series.take_filled()
+                        await self._file.write(
+                            partial(_add, self._file.seen_filter, name, series.number, filled)
+                        )
 
     async def _spool(self, name: SeriesName, series: StoredSeenTimes) -> None:
         spooled = self._spooled.get(name)
@@ -166,8 +171,24 @@ class SeenTimesStore:
         ranges = spooled.ranges()
         while await self._file.write(partial(_add_next, seen_filter, series.number, ranges)):
             pass
-        del self._spooled[name]
-        spooled.close()
+        self._drop_spooled(name)
+
+    @contextmanager
+    def _dropped_if_full(
+        self, opened: Sequence[tuple[SeriesName, StoredSeenTimes]]
+    ) -> Iterator[None]:
+        """Give the disk back what was spooled of series that are filled together when something can't
+        be written: that ends their filling, and payments need the room."""
+        try:
+            yield
+        except Unavailable:
+            for name, _ in opened:
+                self._drop_spooled(name)
+            raise
+
+    def _drop_spooled(self, name: SeriesName) -> None:
+        if name in self._spooled:
+            self._spooled.pop(name).close()
 
     def drop_spooled(self) -> None:
         """Drop what was spooled of series that are not filled to the end."""
@@ -232,8 +253,7 @@ class SeenTimesStore:
 
     def _give_up(self, name: SeriesName) -> None:
         self._given_up.append(self._series.pop(name).number)
-        if name in self._spooled:
-            self._spooled.pop(name).close()
+        self._drop_spooled(name)
 
 
 def _begin(folder: Path, _connection: sqlite3.Connection) -> SpooledChanges:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 import pytest
 
-from tollkeeper.api.console.client import PublicClient
+from tollkeeper.api.console.client import PublicClient, RefusalError
 from tollkeeper.api.console.turns import Turns
 from tollkeeper.api.http.app import public_app, service_of
 from tollkeeper.api.http.limits import MOST_STREAMS
@@ -259,25 +257,34 @@ def place(shop: Service, sequence: int) -> str:
     return shop.engine.folder_key.name_of(NameUse.CURSOR, 1, Spot(sequence))
 
 
+def client_of_streams(shop: Service) -> PublicClient:
+    """A client that sees each piece of a stream as it comes."""
+    app = public_app(service_of(shop.engine, jobs=shop.jobs))
+    key = shop.client.headers["authorization"].removeprefix("Bearer ")
+    return PublicClient(app, key, None, Turns())
+
+
+def streamed(text: str) -> list[str]:
+    return re.findall(r'data: \{"id":"([^"]+)"', text)
+
+
 async def test_decisions_are_streamed_as_they_are_made_and_resumed(shop: Service) -> None:
-    async def stream(**headers: str) -> tuple[list[str], str]:
-        path = "/v1/decisions/stream?seconds=1&user=u-ana"
-        answer = await shop.client.get(path, headers=headers)
+    path, begin = "/v1/decisions/stream", place(shop, shop.engine.journal.last_sequence())
+    stream = client_of_streams(shop).follow(path, {"user": "u-ana"}, begin)
+    async with aclosing(stream) as pieces:
+        assert (await anext(pieces)).startswith(b"retry: ")
+        await create(shop, "another's", user={"id": "u-bob"})
+        await create(shop, "new", user={"id": "u-ana"})
+        piece = (await anext(pieces)).decode()
+    assert streamed(piece) == ["new"]
+    (last,) = re.findall(r"^id: (.*)$", piece, re.MULTILINE)
+    await create(shop, "newer", user={"id": "u-ana"})
+    for after, expected in ((begin, ["new", "newer"]), (last, ["newer"])):
+        query = f"{path}?seconds=1&user=u-ana"
+        answer = await shop.client.get(query, headers={"last-event-id": after})
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
-        lines = answer.text.splitlines()
-        found = [json.loads(line[6:])["id"] for line in lines if line.startswith('data: {"id"')]
-        return found, next(line[4:] for line in lines if line.startswith("id: "))
-
-    begin = place(shop, shop.engine.journal.last_sequence())
-    async with asyncio.TaskGroup() as tasks:
-        streaming = tasks.create_task(stream(**{"last-event-id": begin}))
-        await create(shop, "new", user={"id": "u-ana"})
-        await create(shop, "another's", user={"id": "u-bob"})
-    found, last = streaming.result()
-    assert found == ["new"]
-    await create(shop, "newer", user={"id": "u-ana"})
-    assert (await stream(**{"last-event-id": last}))[0] == ["new", "newer"]
+        assert streamed(answer.text) == expected
 
 
 async def test_the_stream_goes_on_from_the_place_of_a_search(shop: Service) -> None:
@@ -285,27 +292,27 @@ async def test_the_stream_goes_on_from_the_place_of_a_search(shop: Service) -> N
     await create(shop, "after", user={"id": "u-ana"})
     path, place = "/v1/decisions/stream?seconds=1&user=u-ana", found["place"]
     answer = await shop.client.get(path, headers={"last-event-id": place})
-    assert re.findall(r'data: \{"id":"([^"]+)"', answer.text) == ["after"]
+    assert streamed(answer.text) == ["after"]
 
 
 async def test_an_account_follows_so_many_streams_at_once_and_one_more_when_one_ends(
     shop: Service,
 ) -> None:
-    path = "/v1/decisions/stream?seconds=1"
-    asked = [shop.client.get(path) for _ in range(MOST_STREAMS + 1)]
-    answers = sorted(await asyncio.gather(*asked), key=lambda answer: answer.status_code)
-    assert [answer.status_code for answer in answers] == [200] * MOST_STREAMS + [429]
-    assert answers[-1].headers["retry-after"]
-    assert f"{MOST_STREAMS} streams at once" in answers[-1].text
-    assert (await shop.client.get(path)).status_code == 200
+    client, path = client_of_streams(shop), "/v1/decisions/stream"
+    async with AsyncExitStack() as open_:
+        for _ in range(MOST_STREAMS):
+            ended = await open_.enter_async_context(aclosing(client.follow(path)))
+            await anext(ended)
+        with pytest.raises(RefusalError) as refused:
+            await anext(client.follow(path))
+        assert refused.value.status == 429
+        assert f"{MOST_STREAMS} streams at once" in str(refused.value.errors)
+        await ended.aclose()
+        await anext(await open_.enter_async_context(aclosing(client.follow(path))))
 
 
 async def test_payments_that_came_together_are_streamed_in_one_piece(shop: Service) -> None:
-    app = public_app(service_of(shop.engine, jobs=shop.jobs))
-    key = shop.client.headers["authorization"].removeprefix("Bearer ")
-    stream = PublicClient(app, key, None, Turns()).follow(
-        "/v1/decisions/stream", {}, place(shop, 0)
-    )
+    stream = client_of_streams(shop).follow("/v1/decisions/stream", {}, place(shop, 0))
     async with aclosing(stream) as pieces:
         assert (await anext(pieces)).startswith(b"retry: ")
         assert (await anext(pieces)).count(b"event: payment") == 5

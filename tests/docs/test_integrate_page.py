@@ -6,14 +6,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tollkeeper.client import Tollkeeper
 from tollkeeper.tests.docs.test_api_page import run_commands
-from tollkeeper.tests.service.process import serving
+from tollkeeper.tests.service.process import PATIENCE_S, serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "integrate.md"
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def test_every_step_leads_to_the_next(tmp_path: Path) -> None:
+def test_every_step_leads_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(Tollkeeper.__init__.__kwdefaults__, "timeout", PATIENCE_S)
     folder, known = tmp_path / "data", dict[str, Any]()
     blocks = BLOCK.findall(PAGE.read_text())
     for kind, text in blocks:

@@ -8,7 +8,7 @@ import socket
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -98,8 +98,10 @@ def test_clients_that_stop_half_way_hold_nobody_up(folder: Path, headers: dict[s
 @pytest.mark.parametrize("sent", [b"", b"POST /v1/payments HTTP/1.1\r\nhost:"])
 def test_a_connection_without_a_whole_head_is_closed(folder: Path, sent: bytes) -> None:
     with serving_within(folder, idle_seconds=1) as service, connected(service) as slow:
-        slow.sendall(sent)
-        assert slow.recv(1) == b""
+        # If it is held up for longer than the limit, it has been closed before.
+        with suppress(ConnectionError):
+            slow.sendall(sent)
+        assert _received(slow) == b""
 
 
 def test_a_head_that_never_ends_is_refused(folder: Path) -> None:

@@ -104,6 +104,8 @@ def document(words: Words, title: str, body: Html, scripts: Iterable[str] = ()) 
         "data_thousands": words("frame.thousands"),
         "data_point": words("frame.point"),
         "data_failed": words("error.failed"),
+        "data_stale": words("now.stale"),
+        "data_waits": words("frame.waits"),
     }
     return join_html(
         Html("<!doctype html>\n"), element("html", head, body, lang=words.language, **signs)

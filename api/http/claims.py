@@ -68,4 +68,32 @@ async def claim_payments(
     return ClaimList(taken, show_instant(now + CLAIM_LASTS), lag_ms(lag))
 
 
-ROUTES = (claim_payments,)
+class HeldClaim(Struct, frozen=True):
+    """A payment reserved for you until `ends_at`."""
+
+    payment: str
+    ends_at: InstantText
+
+
+class HeldClaims(Struct, frozen=True):
+    claims: list[HeldClaim]
+
+
+@operation(
+    "GET",
+    "/v1/claims",
+    "list_claims",
+    tag=LABELS,
+    summary="List the payments reserved for you",
+    doc="In the order in which they were reserved, judged or not.",
+    scope="personal:read",
+    of_merchants=True,
+    answers={200: Answer("Your claims.")},
+)
+async def list_claims(request: Request) -> HeldClaims:
+    engine, key = request.engine, request.key
+    held = engine.claims.held(key.account, key.id, engine.clock())
+    return HeldClaims([HeldClaim(id_, show_instant(end)) for id_, end in held.items()])
+
+
+ROUTES = (claim_payments, list_claims)

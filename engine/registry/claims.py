@@ -26,6 +26,14 @@ class Claims:
 
     _claims: dict[tuple[int, str], ReviewClaim] = field(default_factory=dict)
 
+    def held(self, account: int, by: str, now: int) -> dict[str, int]:
+        """The ends (µs) of somebody's claims by payment, the one that was taken first before the others."""
+        return {
+            payment: claim.ends_at
+            for (of, payment), claim in self._claims.items()
+            if of == account and claim.by == by and now < claim.ends_at
+        }
+
     def take(self, account: int, payment: str, by: str, now: int) -> ReviewClaim | None:
         """Claim the payment, or renew the claim; None while somebody else has it."""
         held = self._claims.pop((account, payment), None)

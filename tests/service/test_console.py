@@ -555,14 +555,64 @@ def test_payments_that_are_alike_stand_behind_the_first_of_them(desk: Desk) -> N
     assert shown.count() == 5
 
 
-def test_a_live_feed_that_ends_says_so(desk: Desk) -> None:
-    page = desk.page("/console/payments")
-    page.route("**/console/payments/live*", lambda route: route.fulfill(status=429))
-    # Not `check`, which fails if the feed has stopped before it looks.
-    page.click("#live")
-    page.wait_for_selector("td.gap")
-    assert "has stopped" in page.inner_text("td.gap")
-    assert not page.is_checked("#live")
+def test_a_live_feed_that_is_refused_says_so_and_goes_on_from_the_last_place_once_it_is_taken(
+    desk: Desk,
+) -> None:
+    wait_until_followed(desk.client)
+    with desk.own_page("/console/payments?q=id:back-*") as page:
+        page.clock.install()
+        page.route("**/console/payments/live*", lambda route: route.fulfill(status=503))
+        page.check("#live")
+        page.wait_for_selector("td.gap")
+        assert "is interrupted" in page.inner_text("td.gap")
+        missed = payment(id="back-1", amount=7, device=BOT, analyze=ASKED)
+        assert desk.client.post("/payments", json=missed).status_code == 201
+        page.unroute_all()
+        page.clock.fast_forward(3_000)
+        page.wait_for_selector('tr[data-id="back-1"]')
+        assert page.locator('tr[data-id="back-1"]').count() == 1
+        assert page.locator("td.gap").count() == 0
+
+
+def test_the_first_page_says_how_old_it_is_when_no_answer_comes_and_asks_to_sign_in_again(
+    desk: Desk,
+) -> None:
+    with desk.own_page(viewport=WIDE) as page:
+        page.clock.install()
+        page.reload()
+        page.route(desk.url + "/console", lambda route: route.fulfill(status=503, body="<p>no"))
+        page.clock.fast_forward(16_000)
+        page.wait_for_selector("#now > .notice.error")
+        assert "seconds old" in page.inner_text("#now > .notice.error")
+        assert page.is_visible("#now .tiles")
+        page.unroute_all()
+        page.context.clear_cookies()
+        page.clock.fast_forward(16_000)
+        page.wait_for_url("**/console/sign-in?back=*")
+
+
+def test_a_form_is_sent_once_however_often_its_button_is_pressed_and_says_that_it_waits(
+    desk: Desk,
+) -> None:
+    with desk.own_page("/console/settings/keys") as page:
+        before = len(desk.client.get("/keys").json()["keys"])
+        page.fill("form:has(select[name=scope]) [name=name]", "pressed twice")
+        page.evaluate(
+            "() => { for (let n = 0; n < 2; n++) document.querySelector('select[name=scope]').form.querySelector('button').click(); }"
+        )
+        page.wait_for_selector("#secret")
+        assert len(desk.client.get("/keys").json()["keys"]) == before + 1
+        desk.show(page, "/console/settings")
+        page.clock.install()
+        held: list[Any] = []
+        page.route("**/console/settings", lambda route: held.append(route))
+        page.click("main form button")
+        page.clock.fast_forward(1_500)
+        page.wait_for_selector(".waits")
+        assert "has not come yet" in page.inner_text(".waits")
+        held[0].abort()
+        page.wait_for_selector(".notice.error")
+        assert page.locator(".waits").count() == 0
 
 
 def test_the_row_that_is_read_stays_in_focus_and_in_view_however_many_come(desk: Desk) -> None:

@@ -3,10 +3,12 @@
 
 document.documentElement.classList.add("scripted");
 
-const { point, thousands } = document.documentElement.dataset;
+const texts = document.documentElement.dataset;
+const signIn = "/console/sign-in";
 
 // A figure as the page writes it, with this many decimals.
 function figure(value, places = 0) {
+  const { point, thousands } = texts;
   const [whole, part] = value.toFixed(places).split(".");
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, thousands);
   return part ? grouped + point + part : grouped;
@@ -29,7 +31,7 @@ function step(by) {
 }
 
 const typing = (target) => target.closest("input, textarea, select, dialog, .editor-host") !== null;
-// Whether a key is a command: pressed alone, and not into a field.
+// Whether a key is a command: alone, and not into a field.
 const commands = (event) => !(event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || typing(event.target));
 let going = false;
 
@@ -51,16 +53,18 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A form that is refused stays as it was filled in, below the reason, with the field that it names.
-// Whoever goes to another page before the answer has come is not taken back.
+// A form is sent once, and says so while no answer comes. One that is refused stays as it was filled in,
+// below the reason, with the field that it names. Whoever goes to another page meanwhile is not taken back.
 let leaves = false;
 addEventListener("beforeunload", () => { leaves = true; });
+addEventListener("pageshow", () => document.querySelectorAll("form[aria-busy]").forEach(rest));
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("[data-kept]") || event.submitter?.hasAttribute("formaction")) return;
+  if (event.defaultPrevented || form.method !== "post" || event.submitter?.hasAttribute("formaction")) return;
+  if (form.ariaBusy) return event.preventDefault();
+  wait(form);
+  if (!form.matches("[data-kept]")) return;
   event.preventDefault();
-  if (form.ariaBusy) return;
-  form.ariaBusy = "true";
   leaves = false;
   const body = new URLSearchParams(new FormData(form, event.submitter));
   const headers = { "toll-form": "kept" };
@@ -68,18 +72,29 @@ document.addEventListener("submit", async (event) => {
   if (leaves) return;
   const next = answer?.headers.get("location");
   if (next) {
-    if (new URL(next, location).pathname === "/console/sign-in") keep(form);
+    if (new URL(next, location).pathname === signIn) keep(form);
     return location.assign(next);
   }
-  form.ariaBusy = null;
+  rest(form);
   refuse(form, new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html"));
 });
+
+function wait(form) {
+  form.ariaBusy = "true";
+  const said = told("waits hints", "status", texts.waits);
+  setTimeout(() => form.ariaBusy && form.append(said), 1000);
+}
+
+function rest(form) {
+  form.ariaBusy = null;
+  form.querySelector(".waits")?.remove();
+}
 
 function refuse(form, page) {
   const below = form.closest(".editing") ?? form;
   if (below.previousElementSibling?.matches(".notice.error")) below.previousElementSibling.remove();
   const said = page.querySelector(".notice.error") ?? plainNotice(page.querySelector("main p")?.textContent);
-  // The editor has places for what a refusal says, and for what its form is to expect from then on.
+  // The editor has places for what a refusal says and what its form expects from then on.
   const places = [...page.querySelectorAll("[data-renewed]")];
   for (const place of places) document.getElementById(place.id).replaceWith(place);
   if (!places.length) below.before(said);
@@ -88,8 +103,8 @@ function refuse(form, page) {
   else said.scrollIntoView({ block: "nearest" });
 }
 
-// A form that was sent after the session's end comes back as it was typed, once the same person is
-// signed in; nobody else sees it.
+// A form sent after the session's end comes back as it was typed once the same person is signed in;
+// nobody else sees it.
 function keep(form) {
   const typed = [person(), thisPage(), form.getAttribute("action"), [...new FormData(form)]];
   sessionStorage.setItem("typed", JSON.stringify(typed));
@@ -109,10 +124,10 @@ function person() {
   return document.querySelector("[data-person]")?.dataset.person;
 }
 
-// Hidden fields that say what the page had seen when it was made, and so come back too.
+// Hidden fields that say what the page had seen, and so come back too.
 const MOMENT = new Set(["at", "expected"]);
 
-// Whether the form is the one that was sent: of those with one action, hidden fields say which it is.
+// Whether the form is the one that was sent: of those with one action, hidden fields tell.
 function isSame(form, typed) {
   const hidden = [...form.elements].filter((field) => field.type === "hidden" && !MOMENT.has(field.name));
   return hidden.every((field) => typed.some(([name, value]) => name === field.name && value === field.value));
@@ -136,15 +151,40 @@ function fill(form, typed) {
   form.scrollIntoView({ block: "nearest" });
 }
 
-function plainNotice(text = document.documentElement.dataset.failed) {
-  const said = document.createElement("div");
-  said.className = "notice error";
-  said.role = "alert";
-  said.textContent = text;
-  return said;
+function told(className, role, textContent) {
+  return Object.assign(document.createElement("div"), { className, role, textContent });
 }
 
-// The page Now replaces itself, but not while it is hidden or somebody works in it.
+function plainNotice(text = texts.failed) {
+  return told("notice error", "alert", text);
+}
+
+// A part that does not come says so in its place, and the page Now how old it is.
+document.addEventListener("htmx:before:response", (event) => {
+  const { raw } = event.detail.ctx.response;
+  const isOver = new URL(raw.url).pathname === signIn;
+  if (raw.ok && !isOver) return;
+  event.preventDefault();
+  if (!isOver) return miss(event);
+  const form = event.target.closest("[data-kept]");
+  if (form) keep(form);
+  location.reload();
+});
+document.addEventListener("htmx:error", miss);
+let renewed = Date.now();
+document.addEventListener("htmx:after:swap", (event) => {
+  if (event.target.id === "now") renewed = Date.now();
+});
+
+function miss({ detail: { ctx } }) {
+  const place = ctx?.target;
+  if (!place?.matches || place.matches(".waiting")) return;
+  const seconds = figure(Math.round((Date.now() - renewed) / 1000));
+  place.querySelector(":scope > .notice.error")?.remove();
+  place.prepend(plainNotice(place.id === "now" ? texts.stale.replace("#", seconds) : texts.failed));
+}
+
+// The page Now replaces itself, but not while hidden or in use.
 document.addEventListener("htmx:before:request", (event) => {
   const fresh = document.getElementById("now");
   if (event.target !== fresh) return;

@@ -5,6 +5,7 @@
 const shownAtMost = 200;
 const alikeWithinMs = 5000;
 const alikeAtMost = 50;
+const againAfterMs = 3000;
 
 function wideRow(table, ...content) {
   const row = document.createElement("tr");
@@ -46,6 +47,8 @@ function follow(table, box) {
   let shown = [...body.rows];
   let place = table.dataset.place;
   let source = null;
+  let again = 0;
+  const gone = wideRow(table, table.dataset.stopped);
   let come = [];
   const arrived = (row) => Date.parse(row.querySelector("time").dateTime);
   // The row to fold this one behind; none where it leads others itself.
@@ -88,15 +91,20 @@ function follow(table, box) {
     if (come.push(row) === 1) requestAnimationFrame(settleIn);
   };
   const start = () => {
+    clearTimeout(again);
     const address = new URL(table.dataset.live, location.href);
     address.searchParams.set("after", place);
     source = new EventSource(address);
-    source.addEventListener("open", () => (table.dataset.following = ""));
+    source.addEventListener("open", () => {
+      gone.remove();
+      table.dataset.following = "";
+    });
     source.addEventListener("error", () => {
       if (source?.readyState !== EventSource.CLOSED) return; // it connects again by itself
       stop();
-      box.checked = false;
-      join(wideRow(table, table.dataset.stopped));
+      // A service that starts refuses at first, and then goes on from the last place.
+      body.prepend(gone);
+      again = setTimeout(start, againAfterMs);
     });
     source.addEventListener("payment", (event) => {
       place = event.lastEventId;
@@ -113,6 +121,8 @@ function follow(table, box) {
     });
   };
   const stop = () => {
+    clearTimeout(again);
+    gone.remove();
     source?.close();
     source = null;
     delete table.dataset.following;

@@ -576,12 +576,28 @@ async def test_the_review_says_what_waits_since_when_and_how_fast_it_goes(own_sh
 
 async def test_the_review_begins_with_the_oldest_each_with_its_age(own_shop: Shop) -> None:
     for sort, first in (("", "order-0"), ("oldest", "order-0"), ("newest", HOSTILE)):
-        sent = await own_shop.browser.post("/console/review", data={"sort": sort} if sort else {})
+        form = {"sort": sort} if sort else {}
+        taken = await own_shop.browser.post("/console/review", data=form)
+        sent = await own_shop.browser.get(taken.headers["location"])
         rows = re.findall(r'<tr data-id="([^"]+)".*?<small>\d+ s ago</small>', sent.text)
         assert unescape(rows[0]) == first
         assert len(rows) == 4
     refused = await own_shop.browser.post("/console/review", data={"sort": "dearest"})
     assert refused.status_code == 422
+
+
+async def test_payments_that_one_took_are_there_again_until_they_are_judged(own_shop: Shop) -> None:
+    browser = own_shop.browser
+    taken = await browser.post("/console/review", data={"sort": "oldest"})
+    again = taken.headers["location"]
+    assert again == "/console/review?sort=oldest&taken=4"
+    assert await browser.post("/console/review/order-1", data={"label": "fraud"})
+    while (await own_shop.service.client.get("/v1/payments/count")).json()["lag_ms"]:
+        await sleep(0.01)
+    for address in (again, "/console/review"):
+        page = (await browser.get(address)).text
+        rows = [unescape(each) for each in re.findall(r'<tr data-id="([^"]+)"', page)]
+        assert rows == ["order-0", "order-2", HOSTILE]
 
 
 async def test_the_review_offers_the_dearest_first_in_each_currency_that_waits(
@@ -594,7 +610,9 @@ async def test_the_review_offers_the_dearest_first_in_each_currency_that_waits(
     orders = re.findall(r'<option value="dearest:(\w+)">Dearest first, (\w+)<', page)
     (common, _), rare = orders
     assert rare == ("JPY", "JPY")
-    sent = await own_shop.browser.post("/console/review", data={"sort": f"dearest:{common}"})
+    form = {"sort": f"dearest:{common}"}
+    taken = await own_shop.browser.post("/console/review", data=form)
+    sent = await own_shop.browser.get(taken.headers["location"])
     rows = [unescape(each) for each in re.findall(r'<tr data-id="([^"]+)"', sent.text)]
     assert rows == [HOSTILE, "order-2", "order-1", "order-0"]
     assert f'<option value="dearest:{common}" selected="">' in sent.text

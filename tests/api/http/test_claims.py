@@ -39,6 +39,16 @@ async def test_no_two_reviewers_get_one_payment_even_at_once(service: Service) -
     assert [len(one) for one in found].count(4) == 2
 
 
+async def test_everybody_reads_their_own_claims_until_these_end(service: Service) -> None:
+    ana, rui = await reviewers(service, 2)
+    taken = await claimed(ana)
+    assert await claimed(rui, 1) not in taken
+    for wanted in (taken, []):
+        held = (await ana.get("/v1/claims")).json()["claims"]
+        assert [each["payment"] for each in held] == wanted
+        service.engine.clock = lambda: NOW + claims.CLAIM_LASTS
+
+
 async def test_the_oldest_are_given_first_to_who_asks_for_them(service: Service) -> None:
     (ana,) = await reviewers(service, 1)
     asked = {"label": "none", "limit": 4, "sort": "oldest"}

@@ -504,6 +504,7 @@ async def test_every_answer_is_as_described(service: Service) -> None:
     await good("GET", labels)
     await good("GET", "/v1/labels")
     await good("POST", "/v1/claims?label=none&limit=2")
+    await good("GET", "/v1/claims")
     batch = [{"payment": each, "source": "import", "label": "fraud"} for each in ("p-7", "?")]
     await good("POST", "/v1/labels", json={"labels": batch})
     await good("DELETE", f"{labels}/chargeback")

@@ -113,7 +113,7 @@ class Place:
 
     `accepted` are the terminals that were possible. `previous` is the token before, `operand` the
     place of the last value, `bracket` the innermost open bracket. `kind` is the file's first word,
-    `item` the first word of the item being parsed.
+    `item` the first word of the item being parsed, `name` its name.
     """
 
     text: str
@@ -124,6 +124,7 @@ class Place:
     bracket: Piece | None
     kind: str | None
     item: str | None
+    name: Piece | None
     reserved: frozenset[str]
 
     @property

@@ -19,19 +19,33 @@ from tollkeeper.grammar.words import did_you_mean, kind_of, likely_word, listed,
 
 _LENGTH_OF_TIME = kind_of(Duration())
 _LONGEST_QUOTE = 60
+_MOST_LISTED: Final = 12
+"""Longer choices are lists of codes, which nobody reads in full."""
 
 
 _ASK_PRESENCE = "write `… is missing` or `… is present`"
 _WHERE = "write `count(transactions where …)`, or `sum(…)`"
+_MATCHES = "write `user.email matches /…/`"
+_LEFT = "`left(text, n)` is the first n characters; ask of others with `contains` or `matches`"
 _FUNCTIONS_MEANT: dict[str, tuple[str | None, str | None]] = {
     **dict.fromkeys(("isnull", "isblank", "isempty", "ismissing", "exists"), (None, _ASK_PRESENCE)),
     **dict.fromkeys(
         ("now", "today", "getdate", "currenttimestamp"),
         (None, "the payment's own time is `timestamp`; a window counts back from it"),
     ),
-    **dict.fromkeys(("if", "iif", "case"), (None, "write a `condition` for each case")),
+    **dict.fromkeys(
+        ("if", "iif", "iff", "ifelse", "case"), (None, "write a `condition` for each case")
+    ),
     **dict.fromkeys(("countif", "countifs", "sumif", "sumifs"), (None, _WHERE)),
     **dict.fromkeys(("mod", "rem"), (None, "write `x / 10 == round(x / 10)`")),
+    **dict.fromkeys(
+        ("regex", "regexp", "regexmatch", "regexplike", "regexpmatch"), (None, _MATCHES)
+    ),
+    **dict.fromkeys(("startswith", "beginswith"), (None, 'write `user.email starts with "a"`')),
+    "endswith": (None, 'write `user.email ends with "@x.com"`'),
+    **dict.fromkeys(("velocity", "frequency"), (None, "write `count(payments by … over …)`")),
+    **dict.fromkeys(("substr", "substring", "mid", "slice"), (None, _LEFT)),
+    **dict.fromkeys(("total", "sumof"), ("sum", None)),
     **dict.fromkeys(("ifnull", "nvl"), ("coalesce", None)),
     **dict.fromkeys(("len", "size", "strlen", "charlength"), ("length", None)),
     **dict.fromkeys(("lcase", "tolower"), ("lower", None)),
@@ -41,10 +55,39 @@ _FUNCTIONS_MEANT: dict[str, tuple[str | None, str | None]] = {
     "tonumber": ("number", None),
 }
 """Functions of other languages, in lower case and without `_`: the function here, or what to write."""
+_VALUES_MEANT: Final = {
+    "amex": "american_express",
+    **dict.fromkeys(("mc", "master"), "mastercard"),
+    **dict.fromkeys(("refused", "rejected", "denied"), "declined"),
+    **dict.fromkeys(("approved", "success", "successful", "paid", "captured"), "succeeded"),
+    **dict.fromkeys(("error", "errored"), "failed"),
+    **dict.fromkeys(("pending", "started", "created"), "initiated"),
+    **dict.fromkeys(("block", "decline", "reject"), "deny"),
+    **dict.fromkeys(("approve", "accept"), "allow"),
+    **dict.fromkeys(("bot", "chargeback", "fraudulent"), "fraud"),
+}
+"""Values of other systems in lower case, for those of fields with choices."""
+_RECORDS_MEANT: Final = {
+    **dict.fromkeys(("charges", "purchases", "orders", "authorizations"), "payments"),
+    **dict.fromkeys(("attempts", "tries", "retries"), "transactions"),
+}
+_COUNTED_MEANT: Final = {
+    "card": "method.card.fingerprint",
+    "user": "user.id",
+    "customer": "user.id",
+    "account": "user.id",
+    "device": "device.fingerprint.id",
+    "email": "user.email",
+    "ip": "device.ip_address",
+    "bin": "method.card.bin",
+    "merchant": "merchant.id",
+}
+"""What is counted by its different values, in the singular, and the field that has them."""
 _TYPES_MEANT = {
     **dict.fromkeys(("text", "str", "varchar", "char"), "string"),
     **dict.fromkeys(("int", "integer", "float", "double", "decimal", "money"), "number"),
     "bool": "boolean",
+    "enum": 'a choice of texts, as `"a" | "b"`',
     **dict.fromkeys(("date", "datetime", "timestamp", "time"), "instant"),
     **dict.fromkeys(("network", "cidr", "inet", "address"), "ip"),
 }
@@ -96,13 +139,36 @@ def _count_of(count: int, noun: str) -> str:
 
 
 def unknown_name(
-    span: Span, path: str, word: str, kin: Iterable[str], elsewhere: Iterable[str]
+    span: Span,
+    path: str,
+    word: str,
+    kin: Iterable[str],
+    elsewhere: Iterable[str],
+    asked_so: str | None = None,
+    *,
+    may_be_metadata: bool = False,
 ) -> Diagnostic:
+    """`asked_so` is how that is asked for which there is no field."""
     kin = list(kin)
     others = list(elsewhere)[:3]
-    found = f"did you mean {listed(others)}?" if others else did_you_mean(word, kin)
-    fixes = [replacing(span, other) for other in others] or _likely(span, word, kin)
+    found = f"did you mean {listed(others)}?" if others else asked_so or did_you_mean(word, kin)
+    fixes = [replacing(span, other) for other in others]
+    if not others and asked_so is None:
+        fixes = list(_likely(span, word, kin))
+    if found is None and may_be_metadata and len(word) <= _LONGEST_QUOTE:
+        found = f'what else a payment brings is in its metadata: `metadata["{word}"]`'
     return _error("unknown-name", span, f"there is no field {_quote(path)}", found, *fixes)
+
+
+def another_name(span: Span, path: str, whole: Span, meant: Sequence[str]) -> Diagnostic:
+    """`meant` are what takes the place of the `whole` path, the likeliest first."""
+    return _error(
+        "unknown-name",
+        span,
+        f"there is no field {_quote(path)}",
+        f"did you mean {listed(meant)}?",
+        *(replacing(whole, each) for each in meant),
+    )
 
 
 def unquoted_text(span: Span, word: str, choices: Iterable[str]) -> Diagnostic:
@@ -168,6 +234,26 @@ def no_field_of(span: Span, owner: str, word: str) -> Diagnostic:
     return _error("unknown-name", span, f"{_quote(owner)} has no field {_quote(word)}")
 
 
+def function_as_field(span: Span, owner: str, function: str, whole: Span) -> Diagnostic:
+    correction = f"{function}({owner})"
+    return _error(
+        "unknown-name",
+        span,
+        f"{_quote(owner)} has no field `{function}`",
+        f"write {_quote(correction)}",
+        replacing(whole, correction),
+    )
+
+
+def place_in_collection(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "unknown-name",
+        span,
+        f"the {name} of a payment have no numbers",
+        f"ask of any or all of them, as in `any({name} where …)`",
+    )
+
+
 def no_fields(span: Span) -> Diagnostic:
     return _error("unknown-name", span, "this value has no fields")
 
@@ -205,9 +291,18 @@ def unknown_function(
     return _misspelling("unknown-function", span, message, name, known)
 
 
-def unknown_list(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    help_, message = f"declare it: `list {name}: string`", f"there is no list `@{name}`"
-    return _misspelling("unknown-list", span, message, name, known, help_, "@{}".format)
+def unknown_list(
+    span: Span, name: str, known: Iterable[str], kind: str, declared_at: int
+) -> Diagnostic:
+    """`kind` is the type that its entries would have; `declared_at` is where it can be declared."""
+    known, declaration = list(known), f"list {name}: {kind}"
+    help_, message = f"declare it: `{declaration}`", f"there is no list `@{name}`"
+    likely = likely_word(name, known)
+    if likely is not None or len(name) > _LONGEST_QUOTE:
+        return _misspelling("unknown-list", span, message, name, known, help_, "@{}".format)
+    place = Span(declared_at, declared_at)
+    edits = (Edit(place, f"\n  {declaration}"), Edit(span, f"@{name}"))
+    return _error("unknown-list", span, message, help_, Fix(f"write `{declaration}`", edits))
 
 
 def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
@@ -260,9 +355,10 @@ def unknown_metric(span: Span, event: str, name: str, known: Iterable[str]) -> D
 
 
 def unknown_condition(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    return _misspelling(
-        "unknown-condition", span, f"there is no condition {_quote(name)}", name, known
-    )
+    there = list(known)
+    help_ = f"the rule has {listed(there)}" if 0 < len(there) <= _MOST_LISTED else None
+    message = f"there is no condition {_quote(name)}"
+    return _misspelling("unknown-condition", span, message, name, there, help_)
 
 
 def unknown_monitor(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
@@ -297,7 +393,32 @@ def not_a_value(span: Span, kind: str) -> Diagnostic:
         "not-a-value",
         span,
         f"this is {kind}, not a value",
-        "name one of its fields, or ask whether it `is missing`",
+        'name one of its entries, as in `metadata["sku"]`, or ask whether it `is missing`',
+    )
+
+
+def group_alone(span: Span, fields: Sequence[str], *, is_key: bool) -> Diagnostic:
+    """`fields` are some of the group's, the most telling first, with their whole names; any of them
+    does as a key.
+    """
+    asked = "" if is_key else ", or ask whether it `is missing`"
+    return _error(
+        "not-a-value",
+        span,
+        "this is a group of fields, not a value",
+        f"name one of its fields, as {listed(fields)}{asked}",
+        *(replacing(span, each) for each in fields if is_key),
+    )
+
+
+def uncounted(span: Span, name: str) -> Diagnostic:
+    correction = f"count({name})"
+    return _error(
+        "not-a-value",
+        span,
+        f"a payment has several {name}",
+        f"write `{correction}` for how many",
+        replacing(span, correction),
     )
 
 
@@ -306,7 +427,12 @@ def list_alone(span: Span, name: str) -> Diagnostic:
 
 
 def list_literal_alone(span: Span) -> Diagnostic:
-    return _error("not-a-value", span, "a list stands only after `in`")
+    return _error(
+        "not-a-value",
+        span,
+        "a list stands only after `in`",
+        "write it there, or declare `list NAME: string`, whose entries the account keeps",
+    )
 
 
 def collection_alone(span: Span, name: str) -> Diagnostic:
@@ -357,15 +483,18 @@ def mismatch(span: Span, sides: tuple[str, str], kinds: tuple[str, str]) -> Diag
     )
 
 
-def wrong_literal(span: Span, meets: str, wanted: str, given: str, meant: str | None) -> Diagnostic:
-    """`meant` is the literal that was probably meant."""
+def wrong_literal(
+    span: Span, meets: str, wanted: str, given: str, meant: str | None, choices: Sequence[str]
+) -> Diagnostic:
+    """`meant` is the literal that was probably meant; `choices` are the texts that there are."""
     is_duration = wanted == _LENGTH_OF_TIME and meant is not None
     units = "; the units are `ms`, `s`, `m`, `h` and `d`" if is_duration else ""
+    known = f"it is one of {listed(choices)}" if 0 < len(choices) <= _MOST_LISTED else None
     return _error(
         "wrong-type",
         span,
         f"{_quote(meets)} is {wanted}, and this is {given}",
-        f"write {_quote(meant)}{units}" if meant else None,
+        f"write {_quote(meant)}{units}" if meant else known,
         *([replacing(span, meant)] if meant else []),
     )
 
@@ -407,7 +536,7 @@ def alternative_texts(span: Span, correction: str) -> Diagnostic:
     return _error(
         "wrong-type",
         span,
-        "`or` joins conditions, and each compares by itself",
+        "`or` and `and` join conditions, and each compares by itself",
         f"write {_quote(correction)}",
         replacing(span, correction),
     )
@@ -481,11 +610,12 @@ def metadata_kind(span: Span, wanted: str) -> Diagnostic:
 
 def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> Diagnostic:
     known = list(choices)
-    fix = did_you_mean(text, known)
-    if fix is None and len(known) <= 12:
+    meant = _VALUES_MEANT.get(text.lower(), text)
+    fix = did_you_mean(meant, known)
+    if fix is None and len(known) <= _MOST_LISTED:
         fix = f"it is one of {listed(known)}"
     owner = _quote(meets) if meets else "this"
-    fixes = _likely(span, text, known, quoted)
+    fixes = _likely(span, meant, known, quoted)
     return _error("unknown-value", span, f"{_quote(text)} is not a value of {owner}", fix, *fixes)
 
 
@@ -566,12 +696,15 @@ def host_bits(span: Span, text: str, network: str) -> Diagnostic:
     )
 
 
-def bad_instant(span: Span, text: str) -> Diagnostic:
+def bad_instant(span: Span, text: str, correction: str | None) -> Diagnostic:
+    """`correction` is the beginning of the day that the text is."""
+    written = correction or '"2026-03-01T00:00:00Z"'
     return _error(
         "bad-instant",
         span,
         f"{_quote(text)} is not a point in time",
-        'write date, time and offset, `"2026-03-01T00:00:00Z"`',
+        f"write date, time and offset, `{written}`",
+        *([replacing(span, correction)] if correction else []),
     )
 
 
@@ -603,12 +736,27 @@ def _milliseconds(nanoseconds: int) -> str:
     return f"{-(-nanoseconds // 100_000) / 10:,.1f} ms"
 
 
-def out_of_range(span: Span, meets: str, low: Decimal | None, high: Decimal | None) -> Diagnostic:
+def out_of_range(
+    span: Span, meets: str, value: Decimal, low: Decimal | None, high: Decimal | None
+) -> Diagnostic:
     if low is not None and high is not None:
         bounds = f"is from {low:f} to {high:f}"
     else:
         bounds = f"is at least {low:f}" if low is not None else f"is at most {high:f}"
-    return _error("out-of-range", span, f"{_quote(meets)} {bounds}")
+    share = _share(value) if low == 0 and high == 1 else None
+    return _error(
+        "out-of-range",
+        span,
+        f"{_quote(meets)} {bounds}",
+        f"write `{share}`: it is a part of one, not of a hundred" if share else None,
+        *([replacing(span, share)] if share else []),
+    )
+
+
+def _share(hundredths: Decimal) -> str | None:
+    """Return a whole number of hundredths as a part of one; None if it can't be one."""
+    is_one = 1 < hundredths <= 100 and hundredths == hundredths.to_integral_value()
+    return f"{hundredths.scaleb(-2):.2f}" if is_one else None
 
 
 def number_too_long(span: Span) -> Diagnostic:
@@ -679,12 +827,14 @@ def one_table_key(span: Span, table: str) -> Diagnostic:
     return _error("wrong-arguments", span, f"`@{table}` is looked up by one key")
 
 
-def aggregate_argument(span: Span, aggregate: Aggregate) -> Diagnostic:
+def aggregate_argument(span: Span, aggregate: Aggregate, correction: str | None) -> Diagnostic:
+    """`correction` is the call with its clauses named."""
     return _error(
         "wrong-arguments",
         span,
         f"`{aggregate.name}` takes one argument",
-        f"as in `{aggregate.example}`",
+        f"write {_quote(correction)}" if correction else f"as in `{aggregate.example}`",
+        *([replacing(span, correction)] if correction else []),
     )
 
 
@@ -701,7 +851,25 @@ def no_collection(
         else f"`{aggregate.name}` runs over one collection, and here are {found}"
     )
     example = f"as in `{aggregate.example}`"
-    return _misspelling("aggregate-form", span, message, word, known, example)
+    meant = _RECORDS_MEANT.get(word.lower(), word)
+    return _misspelling("aggregate-form", span, message, meant, known, example)
+
+
+def values_meant(word: str) -> str | None:
+    """Return the field whose different values `count(cards …)` is meant to count."""
+    return _COUNTED_MEANT.get(word.lower().removesuffix("s"))
+
+
+def different_values(span: Span, word: str, name: Span, field: str) -> Diagnostic:
+    """`name` is the place of the aggregate's name, `span` that of the word."""
+    edits = (Edit(name, "distinct"), Edit(span, f"payments.{field}"))
+    return _error(
+        "aggregate-form",
+        span,
+        f"there are no records of {_quote(word)}: their different values are counted",
+        f"write `distinct(payments.{field} by … over …)`",
+        Fix(f"write `distinct(payments.{field} …)`", edits),
+    )
 
 
 def any_of_entry(span: Span) -> Diagnostic:
@@ -937,8 +1105,16 @@ def dotted_entry(span: Span, owner: str, key: str) -> Diagnostic:
     )
 
 
-def entry_name(span: Span) -> Diagnostic:
-    return _error("entry-form", span, "the brackets take one name in quotes", '`metadata["sku"]`')
+def entry_name(span: Span, word: str | None) -> Diagnostic:
+    """`word` is what stands in the brackets, if it is one word."""
+    correction = quoted(word) if word else None
+    return _error(
+        "entry-form",
+        span,
+        "the brackets take one name in quotes",
+        f"write {_quote(correction)}" if correction else '`metadata["sku"]`',
+        *([replacing(span, correction)] if correction else []),
+    )
 
 
 def metadata_depth(span: Span, most: int) -> Diagnostic:
@@ -955,6 +1131,46 @@ def metric_form(span: Span) -> Diagnostic:
         span,
         "a metric is read with its type, name and keys",
         "`events.TYPE.METRIC[key]`",
+    )
+
+
+def text_in_text(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "list-form",
+        span,
+        "`in` takes a list",
+        f"write {_quote(correction)}",
+        replacing(span, correction),
+    )
+
+
+def list_in_brackets(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "list-form",
+        span,
+        "a list that the account keeps stands without brackets",
+        f"write `in @{name}`",
+        replacing(span, f"@{name}", safe=True),
+    )
+
+
+def range_as_list(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "list-form",
+        span,
+        "a range is asked by `between`, both ends in",
+        f"write {_quote(correction)}",
+        replacing(span, correction),
+    )
+
+
+def text_as_list(span: Span, written: str) -> Diagnostic:
+    return _error(
+        "wrong-type",
+        span,
+        "a text stands in double quotes",
+        f"write {_quote(quoted(written))}",
+        replacing(span, quoted(written), safe=True),
     )
 
 
@@ -1097,12 +1313,26 @@ def metric_value(span: Span) -> Diagnostic:
 # Tests
 
 
-def given_target(span: Span, kind: str) -> Diagnostic:
+def given_target(span: Span, kind: str, fields: Sequence[str]) -> Diagnostic:
+    """`fields` are some of the group's fields, if it is one."""
+    help_ = 'records come from a file: `given payment "p.json"`'
     return _error(
         "given-form",
         span,
         f"this is {kind}, and a field, `let`, list or the score is needed",
-        'records come from a file: `given payment "p.json"`',
+        f"name one of its fields, as {listed(fields)}" if fields else help_,
+        *(replacing(span, each) for each in fields[:1]),
+    )
+
+
+def file_with_equals(span: Span, kind: str, path: str) -> Diagnostic:
+    """`span` is what stands between the word and the path."""
+    return _error(
+        "given-form",
+        span,
+        "a file is given without `=`",
+        f"write `given {kind} {shorten(path, _LONGEST_QUOTE)}`",
+        Fix("take it out", (Edit(span, " "),), safe=True),
     )
 
 

@@ -358,13 +358,17 @@ def amount_with_currency(span: Span, currency: str, place: Span) -> Diagnostic:
     )
 
 
-def amount_with_symbol(span: Span, number: str, currency: str) -> Diagnostic:
+def amount_with_symbol(span: Span, number: str, currency: str, *, is_given: bool) -> Diagnostic:
+    """`is_given` says that the amount is given to a test."""
     correction = f'{number} and currency == "{currency}"'
+    other = f', or `amount_in("{currency}")`'
+    if is_given:
+        correction, other = f'{number}, currency = "{currency}"', ""
     return _error(
         "odd-character",
         span,
         "an amount is a number, its currency a field of its own",
-        f'write `{_cut(correction)}`, or `amount_in("{currency}")`',
+        f"write `{_cut(correction)}`{other}",
         replacing(span, correction),
     )
 
@@ -444,6 +448,36 @@ def colon_for_equals(span: Span) -> Diagnostic:
     )
 
 
+def word_for_equals(span: Span) -> Diagnostic:
+    return _error(
+        "missing-equals",
+        span,
+        "a value is given with `=`",
+        "write `=`",
+        replacing(span, "=", safe=True),
+    )
+
+
+def missing_sign_equals(span: Span) -> Diagnostic:
+    return _error(
+        "missing-equals",
+        span,
+        "a value is given with `=`",
+        "put `=` before it",
+        inserting(span.start, "= "),
+    )
+
+
+def colon_for_when(span: Span, *, is_followed: bool) -> Diagnostic:
+    return _error(
+        "missing-when",
+        span,
+        "a name is followed by `when`, without a colon",
+        "take it out" if is_followed else "write `when`",
+        removing(span, safe=True) if is_followed else replacing(span, " when"),
+    )
+
+
 def equals_for_colon(span: Span) -> Diagnostic:
     return _error(
         "unexpected",
@@ -470,6 +504,108 @@ def list_with_entries(span: Span, name: str) -> Diagnostic:
         span,
         "a list has a type here, and its entries are kept by the account",
         f'write `list {_cut(name)}: string`, or compare with `in ["a", "b"]`',
+    )
+
+
+def type_without_colon(span: Span, end: int) -> Diagnostic:
+    """`end` is where the name before it ends."""
+    return _error(
+        "missing-type",
+        span,
+        "a colon stands before a type",
+        "put `:` before it",
+        inserting(end, ":", safe=True),
+    )
+
+
+def signal_in_words(span: Span) -> Diagnostic:
+    return _error(
+        "foreign-word",
+        span,
+        "there is no `if` in this language",
+        "write `signal NAME adds … when …`, one for each case",
+    )
+
+
+def plus_for_adds(span: Span) -> Diagnostic:
+    return _error(
+        "missing-adds",
+        span,
+        "a signal says `adds` before how much",
+        "write `adds`",
+        replacing(span, "adds ", safe=True),
+    )
+
+
+def file_without_quotes(span: Span, written: str) -> Diagnostic:
+    return _error(
+        "missing-text",
+        span,
+        "a file's name stands in double quotes",
+        f'write `"{_cut(written)}"`',
+        replacing(span, f'"{written}"', safe=True),
+    )
+
+
+def choices_in_brackets(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "unknown-type",
+        span,
+        "choices are separated by `|`, without brackets",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction, safe=True),
+    )
+
+
+def wish_of_field(span: Span, *, touches: bool, is_required: bool) -> Diagnostic:
+    required = f"{' ' * touches}required"
+    fix = replacing(span, required) if is_required else removing(span)
+    return _error(
+        "unexpected",
+        span,
+        "a field may be left out unless it is `required`",
+        "write `required`" if is_required else "take it out",
+        fix,
+    )
+
+
+def item_without_word(span: Span, item: str) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        f"this begins with `{item}`",
+        f"put `{item}` before it",
+        inserting(span.start, f"{item} "),
+    )
+
+
+def action_of_signal(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "a signal has no action: it adds to the score, of which a rule asks",
+        "take it out; in a rule write `condition NAME when score >= 0.8 then deny`",
+    )
+
+
+def amount_taken_off(span: Span, number: str) -> Diagnostic:
+    return _error(
+        "missing-adds",
+        span,
+        "a signal `adds`, also what is below zero",
+        f"write `adds -{_cut(number)}`",
+        replacing(span, "adds -"),
+    )
+
+
+def needless_unit(span: Span, end: int) -> Diagnostic:
+    """`end` is where the number before it ends."""
+    return _error(
+        "missing-operator",
+        span,
+        "an amount that is added has no unit",
+        "take it out",
+        removing(Span(end, span.end), safe=True),
     )
 
 
@@ -561,6 +697,16 @@ def comma_in_field(span: Span, *, is_choice: bool) -> Diagnostic:
     )
 
 
+def or_in_field(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "choices are separated by `|`",
+        "write `|`",
+        replacing(span, "|", safe=True),
+    )
+
+
 def given_again(span: Span, correction: str) -> Diagnostic:
     return _error(
         "unexpected",
@@ -578,6 +724,36 @@ def word_of_test(span: Span, found: str, correction: str) -> Diagnostic:
         f"a test says `{correction}`, not `{found}`",
         f"write `{correction}`",
         replacing(span, correction, safe=True),
+    )
+
+
+def given_without_word(start: int) -> Diagnostic:
+    return _error(
+        "missing-given",
+        Span(start, start),
+        "a test says `given` before what it gives",
+        "write `given`",
+        inserting(start, "given ", safe=True),
+    )
+
+
+def word_for_by(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        f"a test says `by` and the condition's name, not `{found}`",
+        "write `by`",
+        replacing(span, "by", safe=True),
+    )
+
+
+def title_without_quotes(span: Span, word: str) -> Diagnostic:
+    return _error(
+        "missing-text",
+        span,
+        "a test's title stands in double quotes",
+        f'write `"{_cut(word)}"`',
+        replacing(span, f'"{word}"', safe=True),
     )
 
 
@@ -677,4 +853,423 @@ def missing_header(span: Span, item: str, holder: str) -> Diagnostic:
         f"a file with a `{item}` begins with `{holder}` and a name",
         f"put `{holder} NAME` above it",
         Fix(f"put `{holder}` above it", (Edit(Span(0, 0), f"{holder} my_{holder}\n"),)),
+    )
+
+
+# Aggregates
+
+
+def earlier_records(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        f"there is no `{_cut(found)}` in this language",
+        "here it is `earlier`, which leaves out the payment itself",
+        replacing(span, "earlier"),
+    )
+
+
+def described_records(span: Span, word: str, records: str) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        f"`{_cut(word)}` can't stand beside `{records}`: which of them count is said by `where`",
+        f'for example `{records} by user.id over 1h where status == "declined"`',
+    )
+
+
+def records_of_status(span: Span, needless: Span, end: int, status: str) -> Diagnostic:
+    """`end` is where the aggregate's bracket closes."""
+    asked = f'where status == "{status}"'
+    edits = (Edit(needless, ""), Edit(Span(end, end), f" {asked}"))
+    return _error(
+        "missing-operator",
+        span,
+        "which records count is said by `where`, after the keys and the length of time",
+        f"write `{asked}` at the end",
+        Fix(f"write `{asked}`", edits),
+    )
+
+
+def clauses_apart(span: Span, whole: Span, found: str, clause: str) -> Diagnostic:
+    """`whole` is the mark with the blanks around it."""
+    return _error(
+        "missing-value",
+        span,
+        f"nothing stands before `{clause}` but a blank",
+        f"take `{found}` out",
+        Fix("take it out", (Edit(whole, " "),), safe=True),
+    )
+
+
+def words_for_over(span: Span) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        "a window's length is said with `over`",
+        "write `over` in place of these words",
+        Fix("write `over`", (Edit(span, "over "),)),
+    )
+
+
+def asked_without_where(span: Span, *, replaced: bool, touches: bool) -> Diagnostic:
+    where = f"{' ' * touches}where"
+    fix = replacing(span, where) if replaced else inserting(span.start, "where ")
+    return _error(
+        "unexpected",
+        span,
+        "what is asked of each record follows `where`",
+        "write `where`" if replaced else "put `where` before it",
+        fix,
+    )
+
+
+def clauses_in_order(span: Span, inside: Span, correction: str) -> Diagnostic:
+    return _error(
+        "clause-order",
+        span,
+        "the order is `by`, `over`, `where`",
+        f"write `{_cut(correction)}`",
+        Fix("put them in order", (Edit(inside, correction),), safe=True),
+    )
+
+
+def clauses_outside(span: Span, bracket: Span, end: int | None) -> Diagnostic:
+    """`bracket` is the one that closes too early, `end` the end of the clauses, if that is known."""
+    edits = () if end is None else (Edit(bracket, ""), Edit(Span(end, end), ")"))
+    return _error(
+        "unexpected",
+        span,
+        "`by`, `over` and `where` stand within the brackets",
+        "as in `count(payments by user.id over 1h)`",
+        *([Fix("put them within the brackets", edits)] if edits else []),
+    )
+
+
+def spoken_count(span: Span, whole: Span | None, correction: str) -> Diagnostic:
+    """`whole` is what the correction takes the place of, if the parts of a count were found."""
+    return _error(
+        "missing-operator",
+        span,
+        "records are counted by a call, its parts in brackets",
+        f"write `{correction or 'count(payments by user.id over 1h)'}`",
+        *([replacing(whole, correction)] if whole else []),
+    )
+
+
+def unbracketed_call(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        "what a function is given stands in brackets",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+# Rules
+
+
+def text_after_action(
+    span: Span, whole: Span, text: str, title: int | None, *, is_condition: bool
+) -> Diagnostic:
+    """`whole` is the text with the blanks before it, `title` where it can stand as the title."""
+    edits: tuple[Edit, ...] = (Edit(whole, ""),)
+    if title is not None:
+        edits = (Edit(Span(title, title), f" {text}"), *edits)
+    return _error(
+        "unexpected",
+        span,
+        "an action ends its item; a condition's text is its title, after its name"
+        if is_condition
+        else "an action ends its item, without a text",
+        f"write `condition NAME {_cut(text)} when …`" if is_condition else "take it out",
+        Fix("make it the title" if title is not None else "take it out", edits, safe=True),
+    )
+
+
+def words_after_action(span: Span, whole: Span, *, is_condition: bool) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "an action ends its item, and nothing follows it on the line",
+        'take it out; a reason is the title: `condition NAME "…" when …`'
+        if is_condition
+        else "take it out",
+        removing(whole),
+    )
+
+
+def else_after_action(span: Span, whole: Span, action: str | None) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "there is no `else`: the next condition is tried, and `otherwise` closes the rule",
+        f"write `otherwise {action or 'allow'}` at the end of the rule",
+        *([Fix("close the rule", (Edit(whole, f"\n  otherwise {action}"),))] if action else []),
+    )
+
+
+def second_action(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "a condition has one action",
+        "take the other out, or give it a condition of its own",
+        removing(span),
+    )
+
+
+def condition_after_action(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-item",
+        span,
+        "what has to be true stands before the action, once",
+        "write `when … and … then deny`",
+    )
+
+
+def needless_stop(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "nothing is ended by a full stop",
+        "take it out",
+        removing(span, safe=True),
+    )
+
+
+def promise_in_order(span: Span, whole: Span, correction: str) -> Diagnostic:
+    return _error(
+        "missing-when",
+        span,
+        "a `must` says first `when`, then what is `never` or `always` decided",
+        f"write `{_cut(correction)}`",
+        Fix("put it in order", (Edit(whole, correction),)),
+    )
+
+
+def promise_with_then(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "a `must` has no `then`: it says what a payment is `never` or `always` given",
+        "write `always`, as in `must when … always allow`",
+        replacing(span, "always"),
+    )
+
+
+def promise_in_words(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "a `must` says what a payment is `never` or `always` given",
+        f"write `{correction}`",
+        replacing(span, correction),
+    )
+
+
+def rule_in_a_line(span: Span, whole: Span, correction: str) -> Diagnostic:
+    """`correction` takes the place of `whole`, as a condition."""
+    return _error(
+        "unknown-item",
+        span,
+        "what a rule decides is a condition, which has a name",
+        f"write `{shorten(correction, 2 * _LONGEST_QUOTE)}`",
+        Fix("make it a condition", (Edit(whole, correction),)),
+    )
+
+
+def condition_without_name(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "missing-name",
+        span,
+        "a condition needs a name, which an answer shows",
+        f"write `condition {_cut(name)} when …`",
+        inserting(span.start, f"{name} "),
+    )
+
+
+def second_when(span: Span) -> Diagnostic:
+    return _error(
+        "missing-then",
+        span,
+        "a condition has one `when`, whose parts are joined by `and` or `or`",
+        "write `and`",
+        replacing(span, "and"),
+    )
+
+
+def missing_word_when(span: Span) -> Diagnostic:
+    return _error(
+        "missing-when",
+        span,
+        "what has to be true follows `when`",
+        "put `when` before it",
+        inserting(span.start, "when "),
+    )
+
+
+def missing_word_then(span: Span, whole: Span, correction: str) -> Diagnostic:
+    return _error(
+        "missing-then",
+        span,
+        "the action follows `then`",
+        f"write `{correction.strip()}`",
+        replacing(whole, correction),
+    )
+
+
+def words_around_action(span: Span, action: str) -> Diagnostic:
+    return _error(
+        "unknown-action",
+        span,
+        "an action is one word",
+        f"write `{action}`",
+        replacing(span, action),
+    )
+
+
+# Words of plain English, and shapes of other languages, in expressions
+
+
+def needless_word(span: Span, found: str) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        f"there is no `{_cut(found)}` in this language",
+        "take it out",
+        removing(span),
+    )
+
+
+def word_for_and(span: Span, found: str, correction: str) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        f"there is no `{_cut(found)}` in this language",
+        f"here it is `{correction}`",
+        replacing(span, correction),
+    )
+
+
+def comma_for_and(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "conditions are joined by `and` or `or`, not by a comma",
+        "write `and`",
+        replacing(span, correction),
+    )
+
+
+def subject_again(span: Span, subject: str | None) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        "each comparison names what it compares",
+        f"write `{_cut(subject)}` again" if subject else "write it again",
+        *([inserting(span.start, f"{subject} ")] if subject else []),
+    )
+
+
+def comparison_goes_on(span: Span, found: str, middle: str) -> Diagnostic:
+    return _error(
+        "chained-comparison",
+        span,
+        f"a comparison can't go on with `{_cut(found)}`",
+        f"write `and {_cut(middle)} {_cut(found)} …`",
+        inserting(span.start, f"and {middle} "),
+    )
+
+
+def address_without_quotes(span: Span, written: str) -> Diagnostic:
+    return _error(
+        "missing-operator",
+        span,
+        "a text stands in double quotes",
+        f'write `"{_cut(written)}"`',
+        replacing(span, f'"{written}"', safe=True),
+    )
+
+
+def time_of_day(span: Span) -> Diagnostic:
+    return _error(
+        "bad-number",
+        span,
+        "there is no time of day, only its hour",
+        "write `hour(timestamp) between 1 and 5`",
+    )
+
+
+def foreign_range(span: Span, correction: str) -> Diagnostic:
+    return _error(
+        "list-form",
+        span,
+        "a range is asked by `between`, both ends in",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+def range_with_dash(span: Span, low: str, high: str) -> Diagnostic:
+    correction = f"{low} and {high}"
+    return _error(
+        "missing-and",
+        span,
+        "the ends of `between` are joined by `and`",
+        f"write `{_cut(correction)}`",
+        replacing(span, correction),
+    )
+
+
+def list_in_words(span: Span, name: str) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        "a list is named with its sign",
+        f"write `@{_cut(name)}`",
+        replacing(span, f"@{name}"),
+    )
+
+
+def is_a_name(span: Span, word: str) -> Diagnostic:
+    return _error(
+        "missing-state",
+        span,
+        "two values are compared with `==`",
+        f"write `== {_cut(word)}`, a text in quotes",
+        replacing(span, "=="),
+    )
+
+
+def is_new(span: Span) -> Diagnostic:
+    return _error(
+        "missing-state",
+        span,
+        "`is` goes with `missing` or `present`",
+        "`first(payments by user.id)` is true of a user's first payment",
+    )
+
+
+def no_such_operator(span: Span, found: str, instead: str) -> Diagnostic:
+    return _error("unknown-operator", span, f"there is no operator `{_cut(found)}`", instead)
+
+
+def not_a_rule_file(span: Span) -> Diagnostic:
+    return _error(
+        "missing-declaration",
+        span,
+        "a file begins with `rule`, `scorecard`, `event` or `definitions` and a name",
+        "write it in this language: `rule NAME`, then conditions",
+    )
+
+
+def entry_with_arrow(span: Span, key: str) -> Diagnostic:
+    return _error(
+        "unknown-operator",
+        span,
+        "an entry stands in brackets",
+        f'write `["{key}"]`',
+        replacing(span, f'["{key}"]', safe=True),
     )

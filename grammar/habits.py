@@ -10,6 +10,9 @@ from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.functions import COLLECTIONS, FUNCTIONS
 from tollkeeper.grammar.habits_of_items import NEAR, habit_of_item, word_before
 from tollkeeper.grammar.habits_of_numbers import habit_of_number
+from tollkeeper.grammar.habits_of_records import habit_of_records
+from tollkeeper.grammar.habits_of_rules import habit_of_rule, missing_when
+from tollkeeper.grammar.habits_of_words import habit_of_words
 from tollkeeper.grammar.syntax import Span
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ _OPERATORS: Final = {
     "lt": "<",
     **dict.fromkeys(("lte", "le"), "<="),
     **dict.fromkeys(("exists", "exist"), "is present"),
+    **dict.fromkeys(("above", "over"), ">"),
+    **dict.fromkeys(("below", "under"), "<"),
 }
 """Operators of other languages, in lower case and without `_`."""
 _PHRASES: Final = tuple(
@@ -37,6 +42,8 @@ _PHRASES: Final = tuple(
         (r"(?:less|lower|smaller|fewer)\s+than\s+or\s+equal\s+to", "<="),
         (r"(?:greater|more|higher|larger)\s+than", ">"),
         (r"(?:less|lower|smaller|fewer)\s+than", "<"),
+        (r"(?:above|over)", ">"),
+        (r"(?:below|under)", "<"),
         (r"at\s+least", ">="),
         (r"at\s+most", "<="),
         (r"equal\s+to", "=="),
@@ -75,6 +82,7 @@ _BARE_LIST = re.compile(rf"{_LITERAL}(?:[ \t]*,[ \t]*{_LITERAL})+")
 _BRACES = re.compile(r"\{([^{}\n]*)\}")
 _ENDS = re.compile(r"\(([^(),\n]{1,80}),([^(),\n]{1,80})\)")
 _ARGUMENTS = re.compile(r"[ \t]*\(((?:[^()\"\n]|\"[^\"\\\n]*\"){1,200})\)")
+_SEVERAL = re.compile(r"\A(?:[^\",]|\"[^\"]*\")*,")
 _NO_ARGUMENTS = re.compile(r"\(\s*\)")
 _SEPARATED = re.compile(r"((?:[^\",;]|\"[^\"]*\")+)[,;]?")
 _PATTERN_TEXT = re.compile(r"r?\"([^\"\n]*)\"|'([^'\n]*)'")
@@ -89,7 +97,8 @@ def habit(place: Place) -> Diagnostic | None:
     """Return the diagnostic if a known habit explains the place."""
     for question in (
         *(_comment, _attribute, _call_of_operator, _method, _negated, _state, _word),
-        *(habit_of_number, _range, _list, _pattern, _count, habit_of_item),
+        *(habit_of_rule, habit_of_number, _range, _list, _pattern, _count),
+        *(habit_of_records, habit_of_words, habit_of_item, missing_when),
     ):
         if diagnostic := question(place):
             return diagnostic
@@ -158,11 +167,12 @@ def _method(place: Place) -> Diagnostic | None:
         return say.method(Span(found.start(2), opening + 1), name, None)
     span, given = Span(operand.start, called.end()), "" if empty else called[1]
     word = name.lower().replace("_", "")
-    operator = _OPERATORS.get(word) or (name if name == "contains" else None)
+    operator = _OPERATORS.get(word) or (name if name in ("contains", "matches") else None)
+    is_one = not _SEVERAL.search(given)
     function = _FUNCTIONS.get(word) or (word if word in FUNCTIONS else None)
-    if operator and given:
+    if operator and given and is_one:
         return say.method(span, name, f"{value} {operator} {given}")
-    if function:
+    if function and (is_one or function not in ("lower", "upper", "length")):
         inside = value[1:-1] if value.startswith("(") else value
         counts = function == "length" and inside in COLLECTIONS
         arguments = f"{inside}, {given}" if given else inside
@@ -229,6 +239,10 @@ def _after_is(place: Place, word: Span) -> Diagnostic | None:
         return say.foreign_phrase(Span(word.start, place.span.end), "!=", "missing-state")
     if place.found[:1] == '"' or place.found[:1].isdigit() or place.found in ("true", "false"):
         return say.foreign_phrase(word, "==", "missing-state")
+    if place.found in ("new", "first"):
+        return say.is_new(place.span)
+    if place.found.isidentifier() and place.found not in place.reserved:
+        return say.is_a_name(word, place.found)
     return None
 
 

@@ -12,6 +12,7 @@ from tollkeeper.grammar.syntax import Span
 
 if TYPE_CHECKING:
     from tollkeeper.grammar.blame import Place
+    from tollkeeper.grammar.builder import Piece
 
 _TEXT = re.compile(r'"([^"\\\n]{1,60})"')
 _WORDS = re.compile(r"[A-Za-z_]\w*(?:[ \t]+[A-Za-z_]\w*)*")
@@ -38,21 +39,38 @@ _CLAUSES: Final = (
     (re.compile(r"(?:otherwise|default)\b", re.IGNORECASE), "else"),
     (re.compile(r"(?:add|adding|plus|points?|weight|weighs)\b", re.IGNORECASE), "adds"),
     (re.compile(r"curve\b", re.IGNORECASE), "curves"),
+    (re.compile(r"(?:where|whenever|given|once)\b", re.IGNORECASE), "when"),
 )
 """Words for clauses, which are taken as meant where the clause could follow."""
 _WORDS_OF_ITEMS: Final = {
     **dict.fromkeys(("var", "const", "set", "define", "variable"), "let"),
     **dict.fromkeys(("import", "include", "using", "require"), "use"),
     **dict.fromkeys(("else", "default", "finally"), "otherwise"),
+    **dict.fromkeys(("alert", "alarm"), "monitor"),
+    **dict.fromkeys(("assert", "ensure", "invariant", "promise"), "must"),
+    **dict.fromkeys(("feature", "factor"), "signal"),
+    **dict.fromkeys(("blocklist", "allowlist", "whitelist", "blacklist"), "list"),
+    **dict.fromkeys(("property", "attribute", "column"), "field"),
+    **dict.fromkeys(("example", "scenario"), "test"),
 }
 _NAMED_WITH_MARK: Final = ("let", "metric", "list", "table", "field")
 _ASSIGNED = re.compile(r"[A-Za-z_@][\w.\[\]\"@-]*\s*=(?!=)")
+_FILE = re.compile(r"[\w/-]+\.json\b")
+_CHOICES = re.compile(r"\(\s*\"[^\"\\\n]*\"(?:\s*,\s*\"[^\"\\\n]*\")*\s*\)")
+_LESS = re.compile(r"(?:subtracts?|minus|deducts?|removes?)\s+(?=([0-9]+(?:\.[0-9]+)?))")
+_POINTS = re.compile(r"(?:points?|pts?)\b")
+_EXPECTS: Final = ("then", "should", "expects", "returns", "gives")
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*[ \t]*=(?!=)")
+_DECLARES = re.compile(r"[A-Za-z_]\w*[ \t]*:[ \t]*(?:\"|[a-z]+\b)")
+_WISH = re.compile(
+    r"(?:optional|nullable|not[ \t]null|not[ \t]required|mandatory|null)\b|[?!]", re.IGNORECASE
+)
 _AND_PATH = re.compile(r"\s+(?:and|AND|&&)\s+[A-Za-z_@][\w.\[\]\"@]*\s*\Z")
 
 
 def habit_of_item(place: Place) -> Diagnostic | None:
     """Return the diagnostic if a known habit explains the place."""
-    for question in (_name, _colon, _clause, _punctuation, _test, _item):
+    for question in (_name, _colon, _entries, _clause, _punctuation, _test, _item):
         if diagnostic := question(place):
             return diagnostic
     return None
@@ -107,6 +125,9 @@ def _colon(place: Place) -> Diagnostic | None:
         return None
     if place.found == ":" and place.takes("EQUAL"):
         return say.colon_for_equals(place.span)
+    if place.found == ":" and place.takes("WHEN") and not place.takes("NUMBER"):
+        is_followed = place.text[place.span.end : place.span.end + NEAR].lstrip().startswith("when")
+        return say.colon_for_when(place.span, is_followed=is_followed)
     is_word = previous.text in place.reserved and previous.kind == previous.text.upper()
     is_nameless = place.accepted == {"NAME"} and previous.text in _NAMED_WITH_MARK
     if is_word and not is_nameless:
@@ -115,6 +136,32 @@ def _colon(place: Place) -> Diagnostic | None:
         return say.equals_for_colon(place.span)
     if place.found == "=" and place.takes("COLON") and place.item == "list":
         return say.list_with_entries(place.span, previous.text)
+    return None
+
+
+def _entries(place: Place) -> Diagnostic | None:
+    """`list blocked: ["a"]`, `field a string`, `field a: enum("x")` and `let a be 5`."""
+    previous = place.previous
+    if previous is None:
+        return None
+    if place.found == "[" and place.item == "list" and previous.text == ":":
+        return say.list_with_entries(place.span, place.name.text if place.name else "name")
+    is_typed = place.takes("COLON") and place.item in ("field", "list")
+    if is_typed and place.stray and place.found.isidentifier():
+        return say.type_without_colon(place.span, previous.span.end)
+    choices = _CHOICES.match(place.text, place.start, place.start + 5 * NEAR)
+    if choices and place.item == "field" and previous.kind == "NAME":
+        span = Span(previous.span.start, choices.end())
+        return say.choices_in_brackets(
+            span, " | ".join(each[0] for each in _TEXT.finditer(choices[0]))
+        )
+    if place.takes("EQUAL") and place.item in ("let", "metric", "test") and not place.begins_line:
+        if place.found in ("be", "is", "as", "to", "equals", "are"):
+            return say.word_for_equals(place.span)
+        if place.item != "test" and place.found[:1].isalnum() and place.found not in place.reserved:
+            return say.missing_sign_equals(place.span)
+        if place.item == "test" and place.found[:1].isdigit():
+            return say.missing_sign_equals(place.span)
     return None
 
 
@@ -144,6 +191,14 @@ def _clause(place: Place) -> Diagnostic | None:
             return say.when_before_adds(place.span)
     if place.found == "then" and place.before == "otherwise":
         return say.needless_mark(place.span, "then", "otherwise")
+    if place.takes("ADDS") and place.item == "signal" and place.found == "+":
+        return say.plus_for_adds(place.span)
+    if place.takes("ADDS") and (less := _LESS.match(place.text, place.start)):
+        return say.amount_taken_off(Span(*less.span()), less[1])
+    if place.item == "signal" and place.previous and place.previous.kind == "NUMBER":
+        unit = _POINTS.match(place.text, place.start)
+        if unit and not place.begins_line:
+            return say.needless_unit(Span(*unit.span()), place.previous.span.end)
     if place.found == "required" and place.before == ":":
         return say.required_first(place.span)
     return None
@@ -173,7 +228,9 @@ def _test(place: Place) -> Diagnostic | None:
         return say.given_again(place.span, "" if is_repeated else " given")
     if place.found in ("when", "with", "if") and is_file and place.takes("GIVEN"):
         return say.word_of_test(place.span, place.found, "given")
-    if place.found == "then" and place.takes("EXPECT"):
+    if is_file and place.takes("GIVEN") and _ASSIGNED.match(place.text, place.start):
+        return say.given_without_word(place.start)
+    if place.found in _EXPECTS and place.takes("EXPECT"):
         return say.word_of_test(place.span, place.found, "expect")
     if place.found == "=" and place.takes("OR"):
         joined = _AND_PATH.search(place.text, max(0, place.start - 2 * NEAR), place.start)
@@ -182,6 +239,20 @@ def _test(place: Place) -> Diagnostic | None:
     is_another = place.found not in place.reserved and _ASSIGNED.match(place.text, place.start)
     if is_another and not place.begins_line and place.takes("EXPECT", "COMMA"):
         return say.given_without_comma(place.span, place.previous.span.end)
+    return _word_of_test(place)
+
+
+def _word_of_test(place: Place) -> Diagnostic | None:
+    """`test small given …`, `expect == deny`, `given payment p.json`, `deny because c`."""
+    if place.before == "test" and place.stray and place.found.isidentifier():
+        return say.title_without_quotes(place.span, place.found)
+    if place.before == "expect" and place.found in ("==", "=", ":"):
+        return say.needless_mark(place.span, place.found, "expect")
+    file = _FILE.match(place.text, place.start, place.start + NEAR)
+    if file and place.before in ("payment", "history"):
+        return say.file_without_quotes(Span(*file.span()), file[0])
+    if place.before in ("allow", "challenge", "deny") and place.found in ("because", "from", "via"):
+        return say.word_for_by(place.span, place.found)
     return None
 
 
@@ -189,13 +260,16 @@ def _item(place: Place) -> Diagnostic | None:
     """Where an item could begin, and right after one."""
     if not place.takes("LET") or place.previous is None:
         return None
-    word = place.found.lower()
-    if place.begins_line and word in _WORDS_OF_ITEMS:
-        item = _WORDS_OF_ITEMS[word]
-        if place.takes(item.upper()):
-            return say.foreign_item(place.span, place.found, item)
-    if place.begins_line and word == "when":
+    if place.begins_line:
+        return _first_word(place)
+    if place.found == "when" and place.item is None and place.kind == "rule":
         return say.nameless_condition(place.span)
+    if place.found == ":" and place.item is None and place.touches:
+        return say.needless_mark(place.span, ":", place.before)
+    if place.item == "field":
+        return _after_field(place, place.previous)
+    if place.found == "then" and place.item == "signal":
+        return say.action_of_signal(place.span)
     if place.found == "then" and place.item == "monitor":
         return say.action_of_monitor(place.span)
     if place.found == "by" and place.item == "monitor":
@@ -207,3 +281,33 @@ def _item(place: Place) -> Diagnostic | None:
     if place.item == "use" and (ending := _ENDING.match(place.text, place.start)):
         return say.ending_of_file(Span(*ending.span()))
     return None
+
+
+def _first_word(place: Place) -> Diagnostic | None:
+    """A line whose first word begins no item, or not here."""
+    word = place.found.lower()
+    item = _WORDS_OF_ITEMS.get(word)
+    if item is not None and place.takes(item.upper()):
+        return say.foreign_item(place.span, place.found, item)
+    if word == "when":
+        return say.nameless_condition(place.span)
+    if word == "if" and place.kind == "scorecard":
+        return say.signal_in_words(place.span)
+    if not place.found.isidentifier() or place.found in place.reserved:
+        return None
+    if place.takes("FIELD") and _DECLARES.match(place.text, place.start):
+        return say.item_without_word(place.span, "field")
+    if _ASSIGNS.match(place.text, place.start):
+        return say.item_without_word(place.span, "let")
+    return None
+
+
+def _after_field(place: Place, previous: Piece) -> Diagnostic | None:
+    """`"a" or "b"`, `optional` and `not null`."""
+    if place.found == "or" and previous.kind == "STRING":
+        return say.or_in_field(place.span)
+    wish = _WISH.match(place.text, place.start)
+    if wish is None:
+        return None
+    is_required = wish[0].lower().startswith(("not null", "mandatory", "!"))
+    return say.wish_of_field(Span(*wish.span()), touches=place.touches, is_required=is_required)

@@ -40,6 +40,9 @@ _SYMBOLS: Final = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "I
 _AMOUNT = re.compile(r"[ \t]*([0-9]+(?:\.[0-9]+)?)")
 _SCALED = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(k|K|M)\b")
 _SCALES: Final = {"k": 3, "K": 3, "M": 6}
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9:])")
+_REMAINDER = re.compile(r"%\s*[0-9(]")
+_FACTOR = re.compile(r"x\s+[0-9A-Za-z]")
 _EXPONENT = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?[eE]\+?([0-9]{1,2})\b")
 
 
@@ -57,10 +60,16 @@ def habit_of_number(place: Place) -> Diagnostic | None:
     start = previous.span.start
     if place.touches and (decimals := _DECIMAL_COMMA.match(place.text, start)):
         return say.decimal_comma(Span(*decimals.span()), decimals[0])
-    if place.found == "%":
+    if clock := _CLOCK.match(place.text, start):
+        return say.time_of_day(Span(*clock.span()))
+    if place.found == "%" and not _REMAINDER.match(place.text, place.start):
         return say.percentage(Span(start, place.span.end), previous.text)
     if place.begins_line:
         return None
+    if place.found == "x" and _FACTOR.match(place.text, place.start):
+        return say.word_for_and(place.span, "x", "*")
+    if place.found in ("times", "payments", "transactions", "attempts") and place.takes("OR"):
+        return say.needless_word(place.span, place.found)
     if written := _written(place, start):
         return written
     if _CURRENCY.fullmatch(place.found) and place.found.lower() not in place.reserved:
@@ -74,10 +83,12 @@ def _symbol(place: Place, currency: str) -> Diagnostic | None:
     previous = place.previous
     amount = _AMOUNT.match(place.text, place.span.end)
     if amount and place.takes("NUMBER"):
-        return say.amount_with_symbol(Span(place.start, amount.end()), amount[1], currency)
+        span = Span(place.start, amount.end())
+        return say.amount_with_symbol(span, amount[1], currency, is_given=place.item == "test")
     if previous is not None and previous.kind == "NUMBER" and not place.begins_line:
         span = Span(previous.span.start, place.span.end)
-        return say.amount_with_symbol(span, previous.text, currency)
+        is_given = place.item == "test"
+        return say.amount_with_symbol(span, previous.text, currency, is_given=is_given)
     return None
 
 

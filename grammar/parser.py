@@ -49,6 +49,8 @@ _BEGINS_ITEM: Final = frozenset(item.upper() for item in ITEMS)
 _CHECKED: Final = frozenset({"NAME"}) | _OPENING | _PREFIX
 _TRACKED: Final = frozenset({"NAME"}) | _OPENING | _CLOSING | _BEGINS_ITEM
 _COMMENT = re.compile(r"#[^\n]*")
+_DECLARED = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*[ \t]+)?([A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
+"""What gives a value to a name, also by another word than `let`."""
 _ITEM_LINE = re.compile(rf"^[ \t]*({'|'.join(ITEMS)})\b", re.MULTILINE)
 
 
@@ -256,6 +258,7 @@ class _Reading:
             bracket=self.brackets[-1] if self.brackets else None,
             kind=self.pieces[0].text if self.pieces else None,
             item=self.item.text if self.item else None,
+            name=self.item_name,
             reserved=self.language.reserved,
         )
 
@@ -292,7 +295,10 @@ class _Reading:
         if len(self.pieces) < _HEADER_PIECES:
             self._suppose_header()
         self.brackets.clear()
+        passed = self.end
         for line in _ITEM_LINE.finditer(self.text, self.end):
+            self.lost |= {each[1] for each in _DECLARED.finditer(self.text, passed, line.start())}
+            passed = line.end()
             if len(self.diagnostics) >= self.most_errors:
                 self._report(syntax_errors.too_many_errors(Span(*line.span(1)), self.most_errors))
                 return False

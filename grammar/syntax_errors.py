@@ -13,7 +13,7 @@ from unicodedata import name as character_name
 from tollkeeper.grammar.diagnostics import Diagnostic, Fix
 from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.words import shorten
+from tollkeeper.grammar.words import action_meant, shorten
 
 _NEEDS_NAME = {
     "rule": "a rule",
@@ -30,21 +30,6 @@ _NEEDS_NAME = {
     "metric": "a metric",
     "monitor": "a monitor",
     "label": "a `label`",
-}
-_ACTIONS_MEANT = {
-    "approve": "allow",
-    "approved": "allow",
-    "accept": "allow",
-    "pass": "allow",
-    "review": "challenge",
-    "verify": "challenge",
-    "block": "deny",
-    "blocked": "deny",
-    "decline": "deny",
-    "declined": "deny",
-    "reject": "deny",
-    "rejected": "deny",
-    "refuse": "deny",
 }
 _LONGEST_QUOTE = 40
 
@@ -221,13 +206,13 @@ def missing_then(span: Span) -> Diagnostic:
 
 def unknown_action(span: Span, found: str, actions: list[str]) -> Diagnostic:
     listed = ", ".join(f"`{action}`" for action in actions[:-1]) + f" or `{actions[-1]}`"
-    meant = _ACTIONS_MEANT.get(found.lower())
+    meant = action_meant(found)
     matches = [meant] if meant else get_close_matches(found.lower(), actions, 1)
     return _error(
         "unknown-action",
         span,
         f"the action is {listed}" if not found else f"{_quote(found)} isn't {listed}",
-        f"did you mean `{matches[0]}`?" if matches else None,
+        f"did you mean `{matches[0]}`?" if matches else "write one of these words, alone",
         *(replacing(span, word) for word in matches),
     )
 

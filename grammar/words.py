@@ -99,3 +99,21 @@ def listed(words: Iterable[str]) -> str:
     """Return `a`, `b` or `c`, each in backticks."""
     quoted = [f"`{word}`" for word in words]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+_ACTIONS_MEANT = {
+    **dict.fromkeys(("allow", "allowed", "approve", "approved", "accept", "pass"), "allow"),
+    **dict.fromkeys(("permit", "ok", "continue", "proceed"), "allow"),
+    **dict.fromkeys(("challenge", "challenged", "review", "verify", "manual_review"), "challenge"),
+    **dict.fromkeys(
+        ("request_3ds", "require_3ds", "step_up", "mfa", "captcha", "hold"), "challenge"
+    ),
+    **dict.fromkeys(("deny", "denied", "block", "blocked", "decline", "declined"), "deny"),
+    **dict.fromkeys(("reject", "rejected", "refuse", "refused", "stop", "ban"), "deny"),
+}
+"""Actions of other systems, in lower case."""
+
+
+def action_meant(word: str) -> str | None:
+    """Return the action that a word stands for, in this language or another."""
+    return _ACTIONS_MEANT.get(word.lower())

@@ -78,7 +78,7 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
         work.report(say.nested_aggregate(node.span))
         return None
     if len(node.arguments) != 1:
-        work.report(say.aggregate_argument(node.span, known))
+        work.report(say.aggregate_argument(node.span, known, _with_clauses(work, node)))
         return None
     if known.name == "decay":
         return _decay(work, scope, node, infer)
@@ -102,6 +102,18 @@ def aggregate(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Express
     return _history(work, scope, node, known, collection, infer)
 
 
+def _with_clauses(work: Work, node: s.Call) -> str | None:
+    """What `count(payments, user.id, 1h)` was meant to be."""
+    match node.arguments:
+        case (s.Name() | s.Attribute() as read, *keys, s.Duration() as length) if keys:
+            clauses = f"by {', '.join(work.text(key.span) for key in keys)} over"
+            written = f"{work.text(read.span)} {clauses} {work.text(length.span)}"
+            has_clauses = node.by or node.over or node.where or node.of or node.earlier
+            return None if has_clauses else f"{node.name.text}({written})"
+        case _:
+            return None
+
+
 def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | None:
     """Find the collection from which the argument reads."""
     argument = node.arguments[0]
@@ -110,8 +122,12 @@ def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | 
         collection = _collections_in(work)[0]
         work.report(say.field_of_records(argument.span, known, collection, argument.span.start))
         return None
+    word = argument.text if isinstance(argument, s.Name) else ""
+    field = say.values_meant(word) if known.name in ("count", "distinct") else None
+    if field is not None and not roots and work.fields is None:
+        work.report(say.different_values(argument.span, word, node.name.span, field))
+        return None
     if len(roots) != 1:
-        word = argument.text if isinstance(argument, s.Name) else ""
         work.report(
             say.no_collection(argument.span, known, len(roots), word, _collections_in(work))
         )

@@ -36,7 +36,10 @@ def entry(work: Work, scope: Scope, node: s.Subscript, infer: Infer) -> p.Expres
         work.report(say.no_entries(node.base.span))
         return None
     if len(node.keys) != 1 or not isinstance(node.keys[0], s.Text):
-        work.report(say.entry_name(node.keys[0].span if node.keys else node.span))
+        word = (
+            node.keys[0].text if len(node.keys) == 1 and isinstance(node.keys[0], s.Name) else None
+        )
+        work.report(say.entry_name(node.keys[0].span if node.keys else node.span, word))
         return None
     key = node.keys[0].value
     if isinstance(owner, p.MetadataFact):

@@ -4,7 +4,10 @@ once.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
@@ -13,7 +16,6 @@ from tollkeeper.grammar import types as t
 from tollkeeper.grammar.checker import aggregates, calls, entries, literals, membership, names
 from tollkeeper.grammar.checker.arithmetic import arithmetic, negate
 from tollkeeper.grammar.checker.scope import Scope, Work
-from tollkeeper.grammar.diagnostics import Diagnostic
 from tollkeeper.grammar.regexes import MAX_SIZE, RegexError, compile_regex
 from tollkeeper.grammar.walk import resolve_let
 from tollkeeper.grammar.words import kind_of
@@ -31,6 +33,8 @@ _PLAIN = (
     p.EventFact,
     p.TableValue,
 )
+_HEADER = re.compile(r"((?:payment\.)?(?:device|backend)\.headers)\.([A-Za-z][A-Za-z-]*)")
+_LONGEST_HEADER = 100
 
 
 def name_in(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None:
@@ -50,7 +54,7 @@ def value(work: Work, scope: Scope, node: s.Expression) -> p.Expression | None: 
     """Check an expression as a single value; a metadata entry's type is still open."""
     match node:
         case s.Name() | s.Attribute() | s.Subscript():
-            return _one_value(work, name_in(work, scope, node))
+            return _one_value(work, scope, name_in(work, scope, node))
         case s.Number() | s.Text() | s.Boolean() | s.Duration():
             return literals.read(work, node)
         case s.Or() | s.And():
@@ -139,42 +143,78 @@ def condition(work: Work, scope: Scope, node: s.Expression) -> p.Expression | No
     return None
 
 
-def _one_value(work: Work, found: p.Expression | None) -> p.Expression | None:
+def _one_value(work: Work, scope: Scope, found: p.Expression | None) -> p.Expression | None:
     if found is None or isinstance(found.type, _SCALARS):
         return found
     if isinstance(found, p.MetadataFact):
         return found
-    work.report(say.not_a_value(found.span, kind_of(found.type)))
+    fields = names.fields_within(work, found.path) if isinstance(found, p.Fact) else []
+    if isinstance(found.type, t.Record) and fields:
+        work.report(say.group_alone(found.span, fields, is_key=scope.part == "by"))
+    else:
+        work.report(say.not_a_value(found.span, kind_of(found.type)))
     return None
 
 
 def _logic(work: Work, scope: Scope, node: s.Or | s.And) -> p.Expression | None:
-    if (meant := _compared_once(work, node)) is not None:
-        work.report(meant)
-        return None
-    found = [condition(work, scope, operand) for operand in node.operands]
+    told: set[int] = set()
+    for at, end, correction in _compared_once(work, node):
+        span = s.Span(_first(node.operands[at]).span.start, node.operands[end - 1].span.end)
+        work.report(say.alternative_texts(span, correction))
+        told.update(range(at, end))
+    found = [
+        condition(work, scope, operand)
+        for at, operand in enumerate(node.operands)
+        if at not in told
+    ]
     operands = tuple(operand for operand in found if operand is not None)
-    if len(operands) < len(found):
+    if len(operands) < len(node.operands):
         return None
     kind = p.Or if isinstance(node, s.Or) else p.And
     return kind(node.id, node.span, t.Boolean(), operands)
 
 
-def _compared_once(work: Work, node: s.Or | s.And) -> Diagnostic | None:
-    """`a == "x" or "y"`: what is compared stands before the first text alone."""
-    texts = [operand for operand in node.operands[1:] if isinstance(operand, s.Text | s.Number)]
-    match node.operands[0]:
-        case s.Compare(operator="==", left=left, right=s.Text() | s.Number() as first) if texts:
-            pass
+def _compared_once(work: Work, node: s.Or | s.And) -> Iterator[tuple[int, int, str]]:
+    """Find `a == "x" or "y"`, where what is compared stands before the first value alone: from which
+    operand, up to which, and what was meant.
+    """
+    plain = [isinstance(operand, s.Text | s.Number) for operand in node.operands]
+    for at, operand in enumerate(node.operands):
+        if plain[at]:
+            continue
+        others = list(takewhile(lambda place: plain[place], range(at + 1, len(plain))))
+        if not others:
+            continue
+        texts = [work.text(node.operands[place].span) for place in others]
+        correction = _correction(work, _first(operand), texts, is_or=isinstance(node, s.Or))
+        if correction is not None:
+            yield at, others[-1] + 1, correction
+
+
+def _first(operand: s.Expression) -> s.Expression:
+    """What an operand of `or` compares last."""
+    return operand.operands[-1] if isinstance(operand, s.And) else operand
+
+
+def _correction(work: Work, first: s.Expression, others: list[str], *, is_or: bool) -> str | None:
+    match first:
+        case s.Compare(operator="==", left=left, right=s.Text() | s.Number() as value) if is_or:
+            return f"{work.text(left.span)} in [{', '.join([work.text(value.span), *others])}]"
+        case s.Compare(operator="!=", left=left, right=s.Text() | s.Number() as value):
+            return f"{work.text(left.span)} not in [{', '.join([work.text(value.span), *others])}]"
+        case s.TextTest(left=left, right=s.Text() as value):
+            start = work.text(s.Span(left.span.start, value.span.start))
+            tests = [f"{start}{each}" for each in (work.text(value.span), *others)]
+            return f"({' or '.join(tests)})" if is_or else " and ".join(tests)
         case _:
             return None
-    if isinstance(node, s.And) or len(texts) < len(node.operands) - 1:
-        return None
-    written = ", ".join(work.text(each.span) for each in (first, *texts))
-    return say.alternative_texts(node.span, f"{work.text(left.span)} in [{written}]")
 
 
 def _compare(work: Work, scope: Scope, node: s.Compare) -> p.Expression | None:
+    match node:
+        case s.Compare(left=s.Name(text="transactions") as counted, right=s.Number()):
+            work.report(say.uncounted(counted.span, counted.text))
+            return None
     if scope.collection is None and _is_of_elements(work, node.left):
         written = work.text(node.span).removeprefix("transactions.")
         work.report(say.compared_collection(node.span, "transactions", written))
@@ -328,6 +368,10 @@ def _compiles(work: Work, regex: s.Regex) -> bool:
 
 
 def _arithmetic(work: Work, scope: Scope, node: s.Arithmetic) -> p.Expression | None:
+    is_short = node.span.end - node.span.start <= _LONGEST_HEADER
+    if is_short and (header := _HEADER.fullmatch(work.text(node.span))):
+        work.report(say.dotted_entry(node.span, header[1], header[2]))
+        return None
     left = _term(work, scope, node.left)
     right = _term(work, scope, node.right)
     return arithmetic(work, node, left, right)

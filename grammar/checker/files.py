@@ -41,7 +41,8 @@ def check(
     `lost` are the names declared by items with syntax errors: their uses are not reported.
     """
     declared = frozenset(item.name.text for item in file.items if isinstance(item, s.Let))
-    work = Work(text, vocabulary, known, None, lost, declared=declared)
+    header_end = (file.title or file.name).span.end
+    work = Work(text, vocabulary, known, None, lost, header_end, declared=declared)
     # Node ids ascend: the file is numbered after all its parts, and the comments after the file.
     work.next_id = 1 + max(node.id for node in (file, *file.comments))
     program: p.Program | None = None

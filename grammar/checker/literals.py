@@ -71,7 +71,8 @@ def read_as(work: Work, node: s.Expression, wanted: t.Type, meets: str) -> p.Con
         case _:
             meant = _guess(node, plain, wanted)
             kinds = (kind_of(wanted), kind_of(plain.type))
-            work.report(say.wrong_literal(node.span, meets, *kinds, meant))
+            choices = wanted.choices or () if isinstance(wanted, t.String) else ()
+            work.report(say.wrong_literal(node.span, meets, *kinds, meant, choices))
             return None
 
 
@@ -149,16 +150,24 @@ def _address(work: Work, node: s.Expression, text: str) -> p.Constant | None:
 
 
 def _instant(work: Work, node: s.Expression, text: str) -> p.Constant | None:
-    if _RFC3339.fullmatch(text):
-        try:
-            at = datetime.fromisoformat(text.upper()).astimezone(UTC)
-            value = (at - _EPOCH) // timedelta(microseconds=1)
-        except (ValueError, OverflowError):
-            value = None
-        if value is not None:
-            return p.Constant(node.id, node.span, t.Instant(), value)
-    work.report(say.bad_instant(node.span, text))
-    return None
+    value = _microseconds(text)
+    if value is None:
+        day = f"{text}T00:00:00Z"
+        correction = f'"{day}"' if _microseconds(day) is not None else None
+        work.report(say.bad_instant(node.span, text, correction))
+        return None
+    return p.Constant(node.id, node.span, t.Instant(), value)
+
+
+def _microseconds(text: str) -> int | None:
+    """Return the time since 1970 of an instant in RFC 3339's form; None if it is none."""
+    if not _RFC3339.fullmatch(text):
+        return None
+    try:
+        at = datetime.fromisoformat(text.upper()).astimezone(UTC)
+        return (at - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _number(work: Work, node: s.Number) -> p.Constant | None:
@@ -226,7 +235,7 @@ def in_range(work: Work, node: s.Expression, constant: p.Expression, other: p.Ex
         return True
     value, low, high = decimal(constant), other.type.low, other.type.high
     if (low is not None and value < low) or (high is not None and value > high):
-        work.report(say.out_of_range(node.span, work.text(other.span), low, high))
+        work.report(say.out_of_range(node.span, work.text(other.span), value, low, high))
         return False
     return True
 

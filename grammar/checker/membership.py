@@ -29,6 +29,13 @@ def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.
             return _in_list(work, scope, node, node.container, infer)
         case s.Name() | s.Attribute() | s.Subscript():
             return _in_entry(work, scope, node, infer)
+        case s.Call(
+            name=s.Identifier(text="range"), arguments=(s.Number() as low, s.Number() as high)
+        ):
+            value = work.text(node.value.span)
+            ends = f"{value} between {work.text(low.span)} and {work.text(high.span)}"
+            work.report(say.range_as_list(node.span, f"not ({ends})" if node.negated else ends))
+            return None
         case _:
             infer(work, scope, node.value, None)
             work.report(say.not_a_list(node.container.span, work.text(node.container.span)))
@@ -37,13 +44,22 @@ def membership(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.
 
 def _in_entry(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.Expression | None:
     if isinstance(node.container, s.Name) and names.is_unknown(work, scope, node.container):
-        infer(work, scope, node.value, None)
-        work.report(say.unknown_list(node.container.span, node.container.text, work.lists))
+        value = infer(work, scope, node.value, None)
+        _report_no_list(work, node.container.span, node.container.text, value)
         return None
     entry = infer(work, scope, node.container, None)
     if not isinstance(entry, p.MetadataFact):
-        infer(work, scope, node.value, None)
-        if entry is not None:
+        value = infer(work, scope, node.value, None)
+        if (
+            entry is not None
+            and value is not None
+            and isinstance(entry.type, t.String)
+            and isinstance(value.type, t.String)
+        ):
+            correction = f"{work.text(entry.span)} contains {work.text(value.span)}"
+            correction = f"not ({correction})" if node.negated else correction
+            work.report(say.text_in_text(node.span, correction))
+        elif entry is not None:
             work.report(say.not_a_list(node.container.span, work.text(node.container.span)))
         return None
     value = infer(work, scope, node.value, t.String())
@@ -53,6 +69,13 @@ def _in_entry(work: Work, scope: Scope, node: s.Membership, infer: Infer) -> p.E
         work.report(say.metadata_kind(node.span, kind_of(value.type)))
         return None
     return p.InEntry(node.id, node.span, t.Boolean(), value, entry, node.negated)
+
+
+def _report_no_list(work: Work, span: s.Span, name: str, value: p.Expression | None) -> None:
+    """Report a list that is declared nowhere, with the type that the value would ask of it."""
+    kinds = (kind for kind, held in LIST_TYPES.items() if value and type(held) is type(value.type))
+    kind = next(kinds, "string")
+    work.report(say.unknown_list(span, name, work.lists, kind, work.header_end))
 
 
 def of_entry(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expression | None:
@@ -78,6 +101,11 @@ def of_entry(work: Work, scope: Scope, node: s.Call, infer: Infer) -> p.Expressi
 def _in_literal(
     work: Work, scope: Scope, node: s.Membership, container: s.ListLiteral, infer: Infer
 ) -> p.Expression | None:
+    match container.items:
+        case (s.ListName(name=name),):
+            infer(work, scope, node.value, None)
+            work.report(say.list_in_brackets(container.span, name))
+            return None
     wrong = [item for item in container.items if not literals.is_literal(item)]
     for item in wrong:
         if isinstance(item, s.Name) and names.is_unknown(work, scope, item):
@@ -148,11 +176,11 @@ def _in_list(
     name = container.name
     work.names_read.add(f"@{name}")
     if name not in work.lists:
-        infer(work, scope, node.value, None)
+        value = infer(work, scope, node.value, None)
         if name in work.tables:
             work.report(say.table_as_list(container.span, name))
         elif not work.is_excused(name):
-            work.report(say.unknown_list(container.span, name, work.lists))
+            _report_no_list(work, container.span, name, value)
         return None
     if scope.of_event:
         work.report(say.not_in_history(container.span, f"@{name}", "a list"))

@@ -11,14 +11,22 @@ from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
+from tollkeeper.grammar.checker.field_meant import fields_meant, where_it_is
 from tollkeeper.grammar.checker.imports import take_let
 from tollkeeper.grammar.checker.scope import LOOKED_UP, Scope, Work
-from tollkeeper.grammar.functions import FUNCTIONS
+from tollkeeper.grammar.functions import COLLECTIONS, FUNCTIONS, Function
 from tollkeeper.grammar.vocabulary import Field
 
 SCORE = t.Number(2, Decimal(0), Decimal(1))
 _METADATA_BOUND = Decimal(t.METADATA_LIMIT)
 LABEL = t.String(("fraud", "legitimate", "unsure"))
+_SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant)
+_COUNTED = frozenset({"count", "length", "size", "len"})
+"""Fields by which other languages say how many there are."""
+_TELLING = frozenset({"id", "fingerprint"})
+"""Last names of the fields that tell one of a kind from another."""
+_MOST_FIELDS = 3
+_TAKEN: dict[str, type[t.Type]] = {"text": t.String, "instant": t.Instant}
 METADATA_NUMBER = t.Number(t.METADATA_SCALE, -_METADATA_BOUND, _METADATA_BOUND)
 
 
@@ -35,7 +43,13 @@ def resolve(work: Work, scope: Scope, node: s.Name | s.Attribute) -> p.Expressio
     """Resolve a path without subscripts; None if it is unknown."""
     base, names = flatten(node)
     if not isinstance(base, s.Name):
-        work.report(say.no_fields(node.span))
+        match base:
+            case s.Subscript(base=s.Name(text=name)) if name in COLLECTIONS:
+                work.report(say.place_in_collection(node.span, name))
+            case s.ListName(name=name) if name not in work.lists and name not in work.tables:
+                work.report(say.text_as_list(node.span, work.text(node.span)))
+            case _:
+                work.report(say.no_fields(node.span))
         return None
     path = (base.text, *(name.text for name in names))
     spans = (base.span, *(name.span for name in names))
@@ -167,19 +181,72 @@ def _unknown(
     kin = [
         f.path[depth] for f in fields.values() if len(f.path) > depth and f.path[:depth] == before
     ]
+    own = list(others)
     if depth == 0:
-        kin.extend(others)
+        kin.extend(own)
     parent = fields.get(".".join(before))
+    whole = s.Span(spans[0].start, spans[-1].end)
     if parent is not None and isinstance(parent.type, t.Collection):
-        work.report(say.collection_field(s.Span(spans[0].start, spans[depth].end), path))
+        _of_collection(work, path, spans, whole)
         return
     if parent is not None and not kin:
-        work.report(say.no_field_of(spans[depth], ".".join(before), path[depth]))
+        owner, word = ".".join(before), path[depth]
+        if depth + 1 == len(path) and _takes(word, parent.type):
+            work.report(say.function_as_field(spans[depth], owner, word, whole))
+        else:
+            work.report(say.no_field_of(spans[depth], owner, word))
+        return
+    known = (*fields, *(name for name in own if name in work.vocabulary.transaction))
+    if meant := fields_meant(path, known):
+        work.report(say.another_name(spans[depth], ".".join(path), whole, meant))
         return
     elsewhere = (
         [name for name in fields if name.split(".")[-1] == path[depth]] if depth == 0 else []
     )
-    work.report(say.unknown_name(spans[depth], ".".join(path), path[depth], kin, elsewhere))
+    work.report(
+        say.unknown_name(
+            spans[depth],
+            ".".join(path),
+            path[depth],
+            kin,
+            elsewhere,
+            where_it_is(path),
+            may_be_metadata=True,
+        )
+    )
+
+
+def _of_collection(
+    work: Work, path: tuple[str, ...], spans: tuple[s.Span, ...], whole: s.Span
+) -> None:
+    """Report a path that goes on after a collection."""
+    known = work.vocabulary.transaction
+    if ".".join(path[1:]) in known:
+        work.report(say.collection_field(whole, path))
+    elif path[1] in _COUNTED and len(path) == 2:
+        work.report(say.uncounted(whole, path[0]))
+    else:
+        kin = {field.path[0] for field in known.values()}
+        work.report(say.unknown_name(spans[1], ".".join(path), path[1], sorted(kin), ()))
+
+
+def _takes(function: str, kind: t.Type) -> bool:
+    """Whether a function of this name takes one value of such a type."""
+    match FUNCTIONS.get(function):
+        case Function(parameters=(first, *rest)) if all(each.optional for each in rest):
+            return isinstance(kind, _TAKEN.get(first.takes, ()))
+    return False
+
+
+def fields_within(work: Work, path: tuple[str, ...]) -> list[str]:
+    """Return some fields of a group, those that tell it from others first."""
+    inside = [
+        name
+        for name, field in work.vocabulary.payment.items()
+        if field.path[: len(path)] == path and isinstance(field.type, _SCALARS)
+    ]
+    inside.sort(key=lambda name: (name.split(".")[-1] not in _TELLING, name.count(".")))
+    return inside[:_MOST_FIELDS]
 
 
 def _definitions_with(work: Work, name: str) -> str | None:

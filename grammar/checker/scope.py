@@ -79,6 +79,7 @@ class Work:
     `used_definitions` names the definitions that the file uses; `definition_lets` holds their lets,
     each imported when it is first read. `declared` are the names of all of the file's own lets. `names_read` are the names that were read, those of lists
     and tables with their `@`.
+    `header_end` is where the file's name and title end.
     `fields` are an event type's own fields; None where bare names refer to the payment. `patterns`
     are the regular expressions so far, `patterns_size` the number of their instructions. `broken`
     is set when a definitions file has errors or is unknown, so that its names are not reported as
@@ -90,6 +91,7 @@ class Work:
     known: KnownNames
     fields: Mapping[str, p.EventField] | None
     lost: frozenset[str] = frozenset()
+    header_end: int = 0
     event: str | None = None
     declared: frozenset[str] = frozenset()
     broken: bool = False

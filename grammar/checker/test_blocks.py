@@ -10,15 +10,17 @@ from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import syntax as s
 from tollkeeper.grammar import types as t
-from tollkeeper.grammar.checker import literals
+from tollkeeper.grammar.checker import literals, names
 from tollkeeper.grammar.checker.expressions import condition, name_in
 from tollkeeper.grammar.checker.membership import LIST_TYPES
 from tollkeeper.grammar.checker.names import METADATA_NUMBER
 from tollkeeper.grammar.checker.scope import Scope, Work
+from tollkeeper.grammar.habit_errors import quoted_action
 from tollkeeper.grammar.syntax_errors import unknown_action
 from tollkeeper.grammar.words import kind_of
 
 _SCALARS = (t.Boolean, t.Number, t.String, t.Ip, t.Instant, t.Duration)
+_FILES: Final = frozenset({"payment", "history"})
 _OUTCOMES: Final = ["allow", "challenge", "deny", "default"]
 _TARGETS = (p.Fact, p.HeaderFact, p.EventFact, p.LetValue, p.Score)
 
@@ -91,6 +93,10 @@ def _check_assignment(work: Work, given: s.Assignment) -> p.Given | None:
             return _list(work, given, name)
         case s.Attribute(base=s.Subscript(base=s.ListName()) as row, name=column):
             return _cell(work, given, row, column)
+        case s.Name(text=kind, span=span) if kind in _FILES and isinstance(given.value, s.Text):
+            between = s.Span(span.end, given.value.span.start)
+            work.report(say.file_with_equals(between, kind, work.text(given.value.span)))
+            return None
         case _:
             return _value(work, given)
 
@@ -98,7 +104,8 @@ def _check_assignment(work: Work, given: s.Assignment) -> p.Given | None:
 def _list(work: Work, given: s.Assignment, name: str) -> p.GivenList | None:
     if name not in work.lists:
         if not work.is_excused(name):
-            work.report(say.unknown_list(given.target.span, name, work.lists))
+            span = given.target.span
+            work.report(say.unknown_list(span, name, work.lists, "string", work.header_end))
         return None
     use = work.lists[name]
     if not isinstance(given.value, s.ListLiteral):
@@ -164,7 +171,8 @@ def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
     if isinstance(target, p.MetadataFact):
         return _entry(work, given, target)
     if not isinstance(target, _TARGETS) or not isinstance(target.type, _SCALARS):
-        work.report(say.given_target(given.target.span, kind_of(target.type)))
+        fields = names.fields_within(work, target.path) if isinstance(target, p.Fact) else []
+        work.report(say.given_target(given.target.span, kind_of(target.type), fields))
         return None
     if not literals.is_literal(given.value):
         work.report(say.given_literal(given.value.span))
@@ -241,6 +249,9 @@ def _check_expected(
         ):
             _report_outcome(work, file, expected.value.span, word)
             return None
+        case s.ExpectValue(value=s.Text(value=word) as text) if word in _OUTCOMES:
+            work.report(quoted_action(text.span, word))
+            return None
         case s.ExpectValue():
             value = condition(work, Scope(), expected.value)
             return None if value is None else p.ExpectValue(expected.span, value)
@@ -248,7 +259,7 @@ def _check_expected(
 
 def _means_nothing(work: Work, word: str) -> bool:
     known = (work.names, work.definition_lets, work.vocabulary.payment, work.lost)
-    return word != "score" and not any(word in names for names in known)
+    return word != "score" and not any(word in each for each in known)
 
 
 def _report_outcome(work: Work, file: s.File, span: s.Span, word: str) -> None:

@@ -49,9 +49,9 @@ def test_every_message_has_a_mistake_that_it_is_said_of(vocabulary, known, check
 
     def listening(message):
         @functools.wraps(message)
-        def heard(*args):
+        def heard(*args, **named):
             said.add(message.__name__)
-            return message(*args)
+            return message(*args, **named)
 
         return heard
 

@@ -68,6 +68,7 @@ FILES = {
     "lets used twice by and": doubled("amount > 5", "{0} and not {0}"),
     "lets used twice by presence": doubled("amount > 5", "{0} is missing or {0} is present"),
     "one value is not any of many": condition(lambda i: f"amount != {i}", " and "),
+    "values without a comparison": condition(lambda i: f'"{i}"' if i else 'user.id == "x"', " or "),
     "lists over one value": conditions(lambda i: f"amount not in [{members(i, 7)}]"),
     "nested negations": deep(lambda i: f'user.id != "{i}"', " and "),
     "nested tests": deep(lambda i: f'(amount > {i} or user.id == "{i}")', " and "),

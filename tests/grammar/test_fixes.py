@@ -217,7 +217,7 @@ def test_a_name_of_definitions_that_are_not_used_says_which_they_are(uses):
     ("expression", "told"),
     [
         ("user.id in blocked", "declare it: `list blocked: string`"),
-        ('device.ip in ["10.0.0.0/8"]', "did you mean `ip_address`?"),
+        ('device.ip in ["10.0.0.0/8"]', "did you mean `device.ip_address`?"),
     ],
 )
 def test_a_name_that_is_written_too_short_is_told_in_full(expression, told):

@@ -88,6 +88,64 @@ CONDITIONS = {
     "function_alone": "hour > 22",
     "last_part": 'country == "BR"',
     "unclosed": "(user.id is missing or (user.email is missing)",
+    "score_of_hundred": "score > 80 or score >= 75",
+    "now": "timestamp > now - 1h",
+    "user_agent": 'device.user_agent contains "x" or backend.accept_language == "x"',
+    "renamed": 'card_bin == "41111111" or device.browser == "chrome" or method.card.last4 == "1234"',
+    "cased": 'User.Email == "x" or device.ipAddress is missing or AMOUNT_USD > 5',
+    "other_names": 'created_at > "2026-01-01" or customer_id == "x" or risk_score > 0.6',
+    "no_fields": "card_country == ip_country or is_vpn or user.age < 7d or shipping > 5",
+    "functions_as_fields": 'timestamp.hour > 22 or email.domain in ["x.com"]',
+    "texts_of_one": 'user.email ends with "a" or "b" or score > 0.5 and type != "verify" or "purchase"',
+    "text_in_text": '"@x.com" in user.email or "y" not in user.email',
+    "kept_list": "score > 0.5 and user.id in [@blocked]",
+    "groups": 'count(payments by user over 1h) > 2 or method.card == "visa"',
+    "counted": "transactions > 3 or transactions.count > 3",
+    "numbered": 'transactions[0].status == "declined"',
+    "dashed_header": 'device.headers.user-agent contains "x"',
+    "values": 'method.card.network == "amex" or status == "refused" or weekday(timestamp) == "Sunday"',
+    "weekday": "weekday(timestamp) == 6",
+    "bare_key": 'metadata[sku] == "x"',
+    "cards": "count(cards by device.fingerprint.id over 1h) > 3 or distinct(users by device.ip_address over 1h) > 2",
+    "call_form": "count(payments, user.id, method.card.bin, 1h) > 3",
+    "in_range": "score in range(0.1, 0.5)",
+    "address": "user.email ends with @x.com",
+    "declined_before": "count(declined payments by user.id over 1h) > 3",
+    "declined_after": 'count(transactions declined by user.id over 1h) > 3 or type == "verify"',
+    "big_before": "count(big payments by user.id over 1h) > 3",
+    "previous": "count(previous payments by user.id over 1h) > 3",
+    "number_of": "number of payments by user.id over 1h > 3",
+    "more_than": "more than 3 payments by user.id in the last 1h",
+    "no_brackets": "count payments by user.id over 1h > 3",
+    "no_call": "payments by user.id over 1h > 3",
+    "in_the_last": "count(payments by user.id in the last 24h) > 3",
+    "clauses_outside": "count(payments) by user.id over 1h > 3",
+    "no_where": 'count(payments by user.id over 1h status == "declined") > 3',
+    "and_for_where": 'count(payments by user.id over 1h and status == "declined") > 3',
+    "comma_before_clause": "count(payments by user.id, over 1h) > 3",
+    "clauses_turned": 'count(payments where status == "declined" over 1h by user.id) > 3',
+    "function_without_brackets": 'lower user.email == "x"',
+    "subject_once": 'user.email contains "a" or contains "b" or score > 0.1 and < 0.5',
+    "twice": "0.1 < score < 0.5",
+    "address_alone": "user.email == x@y.com",
+    "clock_time": "timestamp between 22:00 and 05:00",
+    "from_to": "score from 0.1 to 0.5",
+    "dots": "score in 0.1..0.5",
+    "dash": "score between 0.1 - 0.5",
+    "list_in_words": "score > 0.5 and user.id in list blocked",
+    "is_a_name": "type is verify",
+    "is_new": "user is new",
+    "remainder": "amount % 10 == 0",
+    "power": "amount ** 2 > 5",
+    "either": "either score > 0.5 or score < 0.1",
+    "unless": "score > 0.5 unless user.id is missing",
+    "comma": "score > 0.5, user.id is missing",
+    "arrow": "metadata->>'sku' == \"x\"",
+    "over_a_number": "score over 0.5 and score is below 0.9",
+    "times": "count(payments by user.id over 1h) > 5 times",
+    "factor": "count(payments by user.id over 1h) > 3 x 5",
+    "two_whens": "score > 0.5 when user.id is missing",
+    "regex_call": 'regex(user.email, "a")',
 }
 """Each leaves no error after some rounds of first fixes, if it is not in `UNMENDED`."""
 FILES = {
@@ -135,6 +193,60 @@ FILES = {
     ),
     "two_rules": "rule r\n  condition c when score > 1 then deny\nrule q\n  condition c when x then deny\n",
     "quoted_action": 'rule r\n  condition c when score > 0.5 then "deny"\n',
+    "lines": (
+        "rule r\n  if score > 0.5 then deny\n  score > 0.6: block # why\n"
+        '  Block if :score: > 0.7;\n  deny when user.id == "x"\n'
+        "  condition when score > 0.8 then challenge\n"
+    ),
+    "line_alone": "if score > 0.5 then deny\n",
+    "json": '{"rule": "r"}\n',
+    "texts_after": (
+        'rule r\n  condition c when score > 0.5 then deny "too risky"\n'
+        "  condition d when score > 0.4 then challenge because risky\n"
+        "  condition e when score > 0.3 then challenge, deny\n"
+        '  condition f when score > 0.2 then challenge.\n  otherwise allow "fine"\n'
+    ),
+    "when_after": "rule r\n  condition c when score > 0.5 then deny when user.id is missing\n",
+    "else_after": "rule r\n  condition c when score > 0.5 then deny else allow\n",
+    "arrows": (
+        "rule r\n  condition c when score > 0.5 => deny\n  condition d when score > 0.4: deny\n"
+        "  condition e when score > 0.3 challenge\n  condition f score > 0.2 then challenge\n"
+        "  condition g: score > 0.1 then challenge\n"
+    ),
+    "actions": (
+        'rule r\n  condition c when score > 0.5 then action = "deny"\n'
+        "  condition d when score > 0.4 then return challenge\n"
+        "  condition e when score > 0.3 then request 3ds\n"
+        "  condition f when score > 0.2 then request_3ds\n"
+    ),
+    "musts": (
+        "rule r\n  condition c when score > 0.9 then deny\n"
+        '  must "a" when score < 0.5 then allow\n  must "b" when score < 0.5 not deny\n'
+        '  must "c" never deny when score < 0.5\n  must "d" when score < 0.5 never be denied\n'
+        '  must "e" when score > 0.95 deny\n'
+    ),
+    "names_without_let": "rule r:\n  x = 0.5\n  let y be 0.6\n  condition c when score > x + y then deny\n",
+    "list_of_entries": 'rule r\n  list l: ["a"]\n  condition c when user.id in @l then deny\n',
+    "tests": (
+        "rule r\n  condition c when score > 0.5 then deny\n"
+        "  test small given score = 0.9 expect deny\n"
+        '  test "b" score = 0.9 expect deny\n  test "c" given score is 0.9 expect == deny\n'
+        '  test "d" given amount = $6, score = 0.9 should deny\n'
+        '  test "e" given score = 0.9 expect "deny"\n  test "f" given score = 0.9 expect deny because c\n'
+        '  test "g" given user = "x", score = 0.9 expect deny\n'
+        '  test "h" given payment = "p.json" expect deny\n  test "i" given history h.json expect deny\n'
+    ),
+    "points": (
+        "scorecard s\n  baseline 0.03\n  signal a +0.5 when user.id is missing\n"
+        "  signal b adds 2 points when user.id is missing\n"
+        "  signal c subtracts 0.5 when user.id is missing\n"
+    ),
+    "if_of_a_scorecard": "scorecard s\n  baseline 0.03\n  if user.id is missing add 0.5\n",
+    "action_of_a_signal": "scorecard s\n  baseline 0.03\n  signal a adds 0.5 then deny\n",
+    "wishes": (
+        'event e\n  field a string required\n  field b: string optional\n  field c: "x" or "y"\n'
+        '  field d: enum("x", "y")\n  field f: string not null\n  g: string\n'
+    ),
     "file_and_values": 'rule r\n  test "t" given history "f", amount = 5.00 expect default\n',
 }
 TEXTS = {
@@ -174,6 +286,9 @@ UNMENDED = {
         "two_rules",
         "uses",
     ),
+    *("now", "no_fields", "groups", "numbered", "weekday", "big_before", "clock_time", "is_new"),
+    *("remainder", "power", "regex_call", "json", "when_after", "list_of_entries"),
+    *("if_of_a_scorecard", "action_of_a_signal"),
     "decimal_comma",  # `9,99` is past the score's range, whatever is meant
 }
 """What has several meanings, or a part that only the author knows."""
@@ -189,6 +304,16 @@ def test_the_first_fixes_leave_no_error_where_one_thing_is_meant(name):
         text = apply_fixes(text, [fix for each in found for fix in each.fixes[:1]])
     again = read_file(text.encode(), KnownNames()).diagnostics
     assert any(each.severity == "error" for each in again) == (name in UNMENDED), again
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_fix_removes_its_finding_or_brings_the_next_one(name):
+    text = TEXTS[name]
+    for each in read_file(text.encode(), KnownNames()).diagnostics:
+        for fix in each.fixes:
+            after = apply_fixes(text, [fix])
+            assert after != text
+            assert each not in read_file(after.encode(), KnownNames()).diagnostics, (each, after)
 
 
 def test_given_values_may_follow_a_file_on_one_line():

@@ -41,6 +41,11 @@ SLOW = {
     "misplaced items": "rule x let a = " + "not " * 64 + "1" + "\nsignal" * 30_000,
     "comments": "rule x\n" + "#\n" * 130_000,
     "one word": "a" * 250_000,
+    "rules of one line": "rule x\n" + ("if a" + " " * 250 + "=> deny!\n") * 900,
+    "promises": "rule x\n" + ("must " + "aorb or " * 30 + "\n") * 900,
+    "counts in words": "rule x\n" + ("let a = number of payments by " + "a, " * 70 + "\n") * 900,
+    "clauses": "rule x\n" + ("let a = count(payments over 1h " + "by a " * 40 + ")\n") * 900,
+    "given names": "rule x\nlet\n" + ("a " + " " * 200 + "b = 1\n") * 1_000,
 }
 
 

@@ -202,15 +202,15 @@ class UnpublishedFile(Struct, frozen=True):
     active: bool = False
 
 
-def list_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("List", list[FileSummary], of.path.replace("-", "_"))
+def list_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("List", list[FileSummary], file_kind.path.replace("-", "_"))
 
     @operation(
         "GET",
-        of.base,
-        f"list_{of.path}",
-        tag=of.tag,
-        summary=f"List {of.plural}",
+        file_kind.base,
+        f"list_{file_kind.path}",
+        tag=file_kind.tag,
+        summary=f"List {file_kind.plural}",
         doc=(
             "Those that the account has stored, by name, and the shipped scorecard, as version 0."
         ),
@@ -220,23 +220,23 @@ def list_route(of: FileKind) -> HTTPRouteHandler:
     async def list_files(request: Request) -> Struct:
         return answer(
             [
-                file_summary(request, of, name, lineage)
-                for name, lineage in sorted(lineages_of(request.account, of.kind).items())
+                file_summary(request, file_kind, name, lineage)
+                for name, lineage in sorted(lineages_of(request.account, file_kind.kind).items())
             ]
         )
 
     return list_files
 
 
-def read_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("Answer", FileView)
+def read_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("Answer", FileView)
 
     @operation(
         "GET",
-        f"{of.base}/{{name:str}}",
-        f"read_{of.noun}",
-        tag=of.tag,
-        summary=f"Read {of.one}",
+        f"{file_kind.base}/{{name:str}}",
+        f"read_{file_kind.noun}",
+        tag=file_kind.tag,
+        summary=f"Read {file_kind.one}",
         doc=(
             "All versions, newest first, with the text of the active one, or of the newest "
             "if none is active."
@@ -246,22 +246,22 @@ def read_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404,),
     )
     async def read_file(request: Request, name: FileName) -> Struct:
-        shown = lineages_of(request.account, of.kind).get(name)
-        lineage = shown or find_lineage(request.account, of.kind, name)
-        return answer(file_view(request, of, name, lineage))
+        shown = lineages_of(request.account, file_kind.kind).get(name)
+        lineage = shown or find_lineage(request.account, file_kind.kind, name)
+        return answer(file_view(request, file_kind, name, lineage))
 
     return read_file
 
 
-def read_version_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("VersionAnswer", VersionView)
+def read_version_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("VersionAnswer", VersionView)
 
     @operation(
         "GET",
-        f"{of.base}/{{name:str}}/versions/{{number:str}}",
-        f"read_{of.noun}_version",
-        tag=of.tag,
-        summary=f"Read one version of {of.one}",
+        f"{file_kind.base}/{{name:str}}/versions/{{number:str}}",
+        f"read_{file_kind.noun}_version",
+        tag=file_kind.tag,
+        summary=f"Read one version of {file_kind.one}",
         doc=(
             "Versions are numbered from 1 and never change. Version 0 of the scorecard is "
             "the shipped one."
@@ -273,28 +273,30 @@ def read_version_route(of: FileKind) -> HTTPRouteHandler:
     async def read_version(request: Request, name: FileName, number: VersionNumber) -> Struct:
         account, wanted = request.account, read_version_number(number)
         if wanted == 0:
-            return answer(version_view(find_shipped(account, of.kind, name)))
-        return answer(version_view(find_version(account, of.kind, name, wanted)))
+            return answer(version_view(find_shipped(account, file_kind.kind, name)))
+        return answer(version_view(find_version(account, file_kind.kind, name, wanted)))
 
     return read_version
 
 
-def store_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("StateAnswer", VersionState)
-    stored = {of.noun: {"name": of.example, "version": 1, "active": False, "warnings": []}}
+def store_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("StateAnswer", VersionState)
+    stored = {
+        file_kind.noun: {"name": file_kind.example, "version": 1, "active": False, "warnings": []}
+    }
 
     @operation(
         "POST",
-        f"{of.base}/{{name:str}}/versions",
-        f"store_{of.noun}",
-        tag=of.tag,
+        f"{file_kind.base}/{{name:str}}/versions",
+        f"store_{file_kind.noun}",
+        tag=file_kind.tag,
         summary="Check and store a new version",
         doc="""The body is the file's text, which must name `{name}`. Each diagnostic of the checker is one item of a 422, with the place in the text as its `field` and the code as its `type`. Warnings never prevent it. A text equal to the newest version's gives that version again.
 
 With `publish=true`, which needs the scope `rules:publish` too, the text's own tests run first: each that fails is one item with the type `failing-test`, and then nothing is stored. A test that takes files fails, as none come with the text. The version becomes active once the windows that it reads are filled from history.""",
         scope="rules:write",
         demand="change",
-        sent=Body(str, {"text": Example(f"a small {of.words}", of.text)}, TEXT),
+        sent=Body(str, {"text": Example(f"a small {file_kind.words}", file_kind.text)}, TEXT),
         answers={
             201: Answer(
                 "The version is stored, and active if requested.",
@@ -308,13 +310,13 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             "diagnostic": Example(
                 "an unknown field",
                 refusal(
-                    f"{of.example}.rule:2:18",
+                    f"{file_kind.example}.rule:2:18",
                     "unknown-name",
                     "there is no field `amonut`; did you mean `amount`?",
                 ),
             )
         },
-        unlisted=() if of.kind == "event" else ("breaking", "applies_from"),
+        unlisted=() if file_kind.kind == "event" else ("breaking", "applies_from"),
     )
     async def store_version(
         request: Request,
@@ -352,16 +354,16 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             found = []
         try:
             stored = await store(
-                request.engine, key.account, key.id, of.kind, name, content, newest
+                request.engine, key.account, key.id, file_kind.kind, name, content, newest
             )
         except RejectedFileError as refused_file:
             raise invalid(violations(name, refused_file)) from None
         number = stored.version.number
         if at_once:
-            filling = await publish_within_time(request, of, name, number, planned, terms)
+            filling = await publish_within_time(request, file_kind, name, number, planned, terms)
             active = filling is UNSET
         else:
-            filling, active = UNSET, request.account.files[of.kind, name].active == number
+            filling, active = UNSET, request.account.files[file_kind.kind, name].active == number
         warnings = place_diagnostics(name, stored.version.text, [*stored.warnings, *found])
         warnings += place_unmet(request.engine, key.account, stored.version, stored.needs)
         state = VersionState(name, number, active, warnings, filling)
@@ -370,14 +372,14 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
     return store_version
 
 
-def activate_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("StateAnswer", VersionState)
+def activate_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("StateAnswer", VersionState)
 
     @operation(
         "PUT",
-        f"{of.base}/{{name:str}}/active",
-        f"activate_{of.noun}",
-        tag=of.tag,
+        f"{file_kind.base}/{{name:str}}/active",
+        f"activate_{file_kind.noun}",
+        tag=file_kind.tag,
         summary="Make a version active",
         doc=(
             "Publishes a stored version, or goes back to an earlier one. The tests of a "
@@ -386,7 +388,7 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         scope="rules:publish",
         demand="change",
         sent=Body(
-            EventVersionChoice if of.kind == "event" else VersionChoice,
+            EventVersionChoice if file_kind.kind == "event" else VersionChoice,
             {"first": Example("back to version 1", {"version": 1})},
         ),
         answers={200: Answer("The version is active.", answer), 202: later(answer)},
@@ -398,14 +400,16 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
         chosen = await read_json(request, EventVersionChoice)
         planned = read_plan(chosen.breaking, chosen.applies_from)
         terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
-        version = find_version(request.account, of.kind, name, chosen.version)
+        version = find_version(request.account, file_kind.kind, name, chosen.version)
         if not (chosen.untested or was_active(request.account, version)):
             found = await require_passing(request, name, version.text.encode())
         else:
             found = []
         engine, account = request.engine, request.key.account
         needs = await needs_of(engine, account, version)
-        filling = await publish_within_time(request, of, name, chosen.version, planned, terms)
+        filling = await publish_within_time(
+            request, file_kind, name, chosen.version, planned, terms
+        )
         warnings = place_diagnostics(name, version.text, found)
         warnings += place_unmet(engine, account, version, needs)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
@@ -414,15 +418,15 @@ def activate_route(of: FileKind) -> HTTPRouteHandler:
     return activate
 
 
-def deactivate_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("UnpublishedAnswer", UnpublishedFile)
+def deactivate_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("UnpublishedAnswer", UnpublishedFile)
 
     @operation(
         "DELETE",
-        f"{of.base}/{{name:str}}/active",
-        f"deactivate_{of.noun}",
-        tag=of.tag,
-        summary=f"Deactivate {of.one}",
+        f"{file_kind.base}/{{name:str}}/active",
+        f"deactivate_{file_kind.noun}",
+        tag=file_kind.tag,
+        summary=f"Deactivate {file_kind.one}",
         doc="Its versions stay; any of them can be activated again.",
         scope="rules:publish",
         demand="change",
@@ -430,7 +434,7 @@ def deactivate_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 422, 503),
     )
     async def deactivate(request: Request, name: FileName) -> Struct:
-        await request.perform(Deactivate(request.account.name, of.kind, name))
+        await request.perform(Deactivate(request.account.name, file_kind.kind, name))
         return answer(UnpublishedFile(name))
 
     return deactivate
@@ -448,11 +452,16 @@ async def require_passing(request: Request, name: str, content: bytes) -> list[D
 
 
 async def publish_within_time(
-    request: Request, of: FileKind, name: str, number: int, planned: EventVersionPlan, terms: Terms
+    request: Request,
+    file_kind: FileKind,
+    name: str,
+    number: int,
+    planned: EventVersionPlan,
+    terms: Terms,
 ) -> Filling:
     engine, account, by = request.engine, request.key.account, request.key.id
-    doing = publish(engine, account, by, of.kind, name, number, unwatched, planned, terms)
-    return await within_time(engine, account, of.kind, name, doing)
+    doing = publish(engine, account, by, file_kind.kind, name, number, unwatched, planned, terms)
+    return await within_time(engine, account, file_kind.kind, name, doing)
 
 
 def read_terms(request: Request, untested: bool, until: str | None, reason: str) -> Terms:
@@ -474,8 +483,8 @@ def read_plan(breaking: bool, applies_from: str | None) -> EventVersionPlan:
         raise invalid_at("applies_from", "invalid_format", str(error)) from None
 
 
-def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileSummary:
-    shipped = shipped_version(request.account, of.kind, name)
+def file_summary(request: Request, file_kind: FileKind, name: str, lineage: Lineage) -> FileSummary:
+    shipped = shipped_version(request.account, file_kind.kind, name)
     return FileSummary(
         name,
         len(lineage.versions),
@@ -484,13 +493,13 @@ def file_summary(request: Request, of: FileKind, name: str, lineage: Lineage) ->
         lineage.rollout,
         None if lineage.until is None else show_instant(lineage.until),
         lineage.former,
-        filled_share(request.engine, request.key.account, of.kind, name),
+        filled_share(request.engine, request.key.account, file_kind.kind, name),
     )
 
 
-def file_view(request: Request, of: FileKind, name: str, lineage: Lineage) -> FileView:
-    summary = file_summary(request, of, name, lineage)
-    shipped = shipped_version(request.account, of.kind, name)
+def file_view(request: Request, file_kind: FileKind, name: str, lineage: Lineage) -> FileView:
+    summary = file_summary(request, file_kind, name, lineage)
+    shipped = shipped_version(request.account, file_kind.kind, name)
     versions = [*lineage.versions] if shipped is None else [shipped, *lineage.versions]
     shown = versions[-1].number if summary.active is None else summary.active
     return FileView(
@@ -526,4 +535,4 @@ _MAKERS: Final[tuple[Callable[[FileKind], HTTPRouteHandler], ...]] = (
     activate_route,
     deactivate_route,
 )
-ROUTES = tuple(make(of) for of in FILE_KINDS for make in _MAKERS)
+ROUTES = tuple(make(file_kind) for file_kind in FILE_KINDS for make in _MAKERS)

@@ -47,13 +47,13 @@ class RolloutState(Struct, frozen=True):
     filling: Filling = UNSET
 
 
-def report_route(of: FileKind) -> HTTPRouteHandler:
+def report_route(file_kind: FileKind) -> HTTPRouteHandler:
     @operation(
         "GET",
-        f"{of.base}/{{name:str}}/shadow",
-        f"report_{of.noun}_shadow",
-        tag=of.tag,
-        summary=f"Report what a {of.noun}'s shadow would change",
+        f"{file_kind.base}/{{name:str}}/shadow",
+        f"report_{file_kind.noun}_shadow",
+        tag=file_kind.tag,
+        summary=f"Report what a {file_kind.noun}'s shadow would change",
         doc=(
             "How many decisions would change from which action to which, with examples. Of many, "
             "the newest are counted: those recorded since `since`."
@@ -64,21 +64,21 @@ def report_route(of: FileKind) -> HTTPRouteHandler:
     )
     async def report(request: Request, name: FileName) -> ShadowReportAnswer:
         journal, account = request.engine.journal, request.account
-        found = await asyncio.to_thread(shadow_report, journal, account, decider(of), name)
+        found = await asyncio.to_thread(shadow_report, journal, account, decider(file_kind), name)
         return ShadowReportAnswer(found)
 
     return report
 
 
-def shadow_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("ShadowAnswer", ShadowState)
+def shadow_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("ShadowAnswer", ShadowState)
 
     @operation(
         "PUT",
-        f"{of.base}/{{name:str}}/shadow",
-        f"set_{of.noun}_shadow",
-        tag=of.tag,
-        summary=f"Evaluate a version of a {of.noun} beside the active one",
+        f"{file_kind.base}/{{name:str}}/shadow",
+        f"set_{file_kind.noun}_shadow",
+        tag=file_kind.tag,
+        summary=f"Evaluate a version of a {file_kind.noun} beside the active one",
         doc="Its decisions are recorded but never applied; it delays no answer.",
         scope="rules:write",
         demand="change",
@@ -88,22 +88,24 @@ def shadow_route(of: FileKind) -> HTTPRouteHandler:
     )
     async def shadow(request: Request, name: FileName) -> Response[Struct]:
         number = (await read_json(request, EventVersionChoice)).version
-        doing = request.perform(SetShadow(request.account.name, decider(of), name, number))
-        filling = await within_time(request.engine, request.key.account, of.kind, name, doing)
+        doing = request.perform(SetShadow(request.account.name, decider(file_kind), name, number))
+        filling = await within_time(
+            request.engine, request.key.account, file_kind.kind, name, doing
+        )
         return accepted_response(answer(ShadowState(name, number, filling)), filling, HTTPStatus.OK)
 
     return shadow
 
 
-def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("ShadowAnswer", ShadowState)
+def end_shadow_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("ShadowAnswer", ShadowState)
 
     @operation(
         "DELETE",
-        f"{of.base}/{{name:str}}/shadow",
-        f"clear_{of.noun}_shadow",
-        tag=of.tag,
-        summary=f"End a {of.noun}'s shadow",
+        f"{file_kind.base}/{{name:str}}/shadow",
+        f"clear_{file_kind.noun}_shadow",
+        tag=file_kind.tag,
+        summary=f"End a {file_kind.noun}'s shadow",
         doc="Its recorded decisions stay.",
         scope="rules:write",
         demand="change",
@@ -111,21 +113,21 @@ def end_shadow_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 503),
     )
     async def end_shadow(request: Request, name: FileName) -> Struct:
-        await request.perform(ClearShadow(request.account.name, decider(of), name))
+        await request.perform(ClearShadow(request.account.name, decider(file_kind), name))
         return answer(ShadowState(name, None))
 
     return end_shadow
 
 
-def rollout_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("RolloutAnswer", RolloutState)
+def rollout_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("RolloutAnswer", RolloutState)
 
     @operation(
         "PUT",
-        f"{of.base}/{{name:str}}/rollout",
-        f"set_{of.noun}_rollout",
-        tag=of.tag,
-        summary=f"Roll a version of a {of.noun} out to a percentage of the payments",
+        f"{file_kind.base}/{{name:str}}/rollout",
+        f"set_{file_kind.noun}_rollout",
+        tag=file_kind.tag,
+        summary=f"Roll a version of a {file_kind.noun} out to a percentage of the payments",
         doc=(
             "The same user, device or order always gets the same version. A payment without "
             "the key gets the active version."
@@ -142,23 +144,27 @@ def rollout_route(of: FileKind) -> HTTPRouteHandler:
     async def rollout(request: Request, name: FileName) -> Response[Struct]:
         sent = await read_json(request, RolloutBody)
         doing = request.perform(
-            SetRollout(request.account.name, decider(of), name, sent.version, sent.percent, sent.by)
+            SetRollout(
+                request.account.name, decider(file_kind), name, sent.version, sent.percent, sent.by
+            )
         )
-        filling = await within_time(request.engine, request.key.account, of.kind, name, doing)
+        filling = await within_time(
+            request.engine, request.key.account, file_kind.kind, name, doing
+        )
         return accepted_response(answer(RolloutState(name, sent, filling)), filling, HTTPStatus.OK)
 
     return rollout
 
 
-def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
-    answer = of.answer_type("RolloutAnswer", RolloutState)
+def end_rollout_route(file_kind: FileKind) -> HTTPRouteHandler:
+    answer = file_kind.answer_type("RolloutAnswer", RolloutState)
 
     @operation(
         "DELETE",
-        f"{of.base}/{{name:str}}/rollout",
-        f"clear_{of.noun}_rollout",
-        tag=of.tag,
-        summary=f"End a {of.noun}'s rollout",
+        f"{file_kind.base}/{{name:str}}/rollout",
+        f"clear_{file_kind.noun}_rollout",
+        tag=file_kind.tag,
+        summary=f"End a {file_kind.noun}'s rollout",
         doc="The active version decides all payments again.",
         scope="rules:publish",
         demand="change",
@@ -166,14 +172,14 @@ def end_rollout_route(of: FileKind) -> HTTPRouteHandler:
         refusals=(404, 409, 503),
     )
     async def end_rollout(request: Request, name: FileName) -> Struct:
-        await request.perform(ClearRollout(request.account.name, decider(of), name))
+        await request.perform(ClearRollout(request.account.name, decider(file_kind), name))
         return answer(RolloutState(name, None))
 
     return end_rollout
 
 
-def decider(of: FileKind) -> Decider:
-    return cast("Decider", of.kind)
+def decider(file_kind: FileKind) -> Decider:
+    return cast("Decider", file_kind.kind)
 
 
 _MAKERS: Final[tuple[Callable[[FileKind], HTTPRouteHandler], ...]] = (
@@ -183,4 +189,4 @@ _MAKERS: Final[tuple[Callable[[FileKind], HTTPRouteHandler], ...]] = (
     rollout_route,
     end_rollout_route,
 )
-ROUTES = tuple(make(of) for of in DECIDERS for make in _MAKERS)
+ROUTES = tuple(make(file_kind) for file_kind in DECIDERS for make in _MAKERS)

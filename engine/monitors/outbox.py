@@ -121,7 +121,8 @@ class Alert(Struct, frozen=True):
     transition: Transition
 
     @property
-    def of(self) -> tuple[int, int, int]:
+    def key(self) -> tuple[int, int, int]:
+        """What tells it apart from all other alerts."""
         return self.account, self.sequence, self.number
 
 
@@ -219,7 +220,7 @@ def forget_monitor_states(connection: SqlConnection, gone: Iterable[MonitorKey])
     """Delete the states for these keys."""
     connection.executemany(
         "DELETE FROM standings WHERE account = ? AND type = ? AND monitor = ? AND key = ?",
-        [(*of[:3], _encode(of[3]).decode()) for of in gone],
+        [(*monitor, _encode(key).decode()) for *monitor, key in gone],
     )
 
 
@@ -227,7 +228,7 @@ def set_alerts(connection: SqlConnection, changed: Iterable[Alert]) -> None:
     """Overwrite the contents of alerts."""
     connection.executemany(
         "UPDATE alerts SET turn = ? WHERE account = ? AND place = ? AND number = ?",
-        [(_encode(each.transition).decode(), *each.of) for each in changed],
+        [(_encode(each.transition).decode(), *each.key) for each in changed],
     )
 
 
@@ -243,11 +244,11 @@ def add_alerts(
     """Enter the alerts among the transitions, and a notice of each alert to each address."""
     targets = list(urls)
     for number, transition in enumerate(transitions):
-        of = account, transition.type, transition.monitor, _encode(transition.key).decode()
+        standing = account, transition.type, transition.monitor, _encode(transition.key).decode()
         met, at = int(transition.met), transition.at
-        connection.execute(_ADVANCE, (sequence, met, met, at, *of, sequence))
+        connection.execute(_ADVANCE, (sequence, met, met, at, *standing, sequence))
         alerted = at if transition.met else NEVER
-        connection.execute(_BEGIN, (*of, sequence, met, alerted))
+        connection.execute(_BEGIN, (*standing, sequence, met, alerted))
         if transition.met:
             connection.execute(
                 "INSERT INTO alerts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

@@ -43,10 +43,10 @@ class MonitorState(NamedTuple):
 
 @dataclass
 class MonitorStates:
-    """Every monitor's state for every key with a transition that still matters.
+    """Every monitor's state for every key, as far as it differs from having none.
 
     `_accounts` holds, by account and by type and monitor, the states of each key, the newest last;
-    the older ones are there to undo transitions whose record is still being written. The key that
+    the older ones are kept to undo transitions while their record is being written. The key that
     changed last comes last.
     """
 
@@ -58,40 +58,42 @@ class MonitorStates:
         """Whether the monitor has a state for any key."""
         return bool(self._of_monitor(account, type_, monitor))
 
-    def of(self, of: MonitorKey) -> MonitorState | None:
-        known = self._of_monitor(*of[:3]).get(of[3])
-        return known[-1] if known else None
+    def of(self, key: MonitorKey) -> MonitorState | None:
+        """The state for a key, None without one."""
+        states = self._states_of(key)
+        return states[-1] if states else None
 
-    def set(self, of: MonitorKey, state: MonitorState) -> None:
+    def set(self, key: MonitorKey, state: MonitorState) -> None:
         """Set the state as the journal holds it."""
-        self._set(of, (state,))
+        self._set(key, (state,))
 
     def add(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply the transitions of the record at `sequence`, which is about to be written."""
         for transition in transitions:
-            of = _key_of(account, transition)
-            known = self._of_monitor(*of[:3]).get(of[3], ())
-            self._set(of, (*known, _next_state(known[-1] if known else None, sequence, transition)))
+            key = _key_of(account, transition)
+            states = self._states_of(key)
+            before = states[-1] if states else None
+            self._set(key, (*states, _next_state(before, sequence, transition)))
 
     def settle(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Make transitions final: the record at `sequence` is on disk."""
         for transition in transitions:
             keys = self._of_monitor(account, transition.type, transition.monitor)
-            if known := keys.get(transition.key):
-                left = tuple(each for each in known if each.sequence >= sequence)
-                keys[transition.key] = left or known[-1:]
+            if states := keys.get(transition.key):
+                left = tuple(each for each in states if each.sequence >= sequence)
+                keys[transition.key] = left or states[-1:]
 
     def undo(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Take transitions back: the record at `sequence` could not be written."""
         for transition in transitions:
             keys = self._of_monitor(account, transition.type, transition.monitor)
-            known = keys.pop(transition.key, ())
-            if left := tuple(each for each in known if each.sequence != sequence):
+            states = keys.pop(transition.key, ())
+            if left := tuple(each for each in states if each.sequence != sequence):
                 keys[transition.key] = left
 
-    def forget(self, gone: Iterable[MonitorKey]) -> None:
+    def forget(self, keys: Iterable[MonitorKey]) -> None:
         """Delete the states for these keys."""
-        for account, type_, monitor, key in gone:
+        for account, type_, monitor, key in keys:
             self._of_monitor(account, type_, monitor).pop(key, None)
 
     def forget_account(self, account: int) -> None:
@@ -99,48 +101,52 @@ class MonitorStates:
         self._accounts.pop(account, None)
 
     def forget_excess(self, account: int) -> list[MonitorKey]:
-        """While the account has more than `MAX_STATES`, forget some of the monitor with most, those
-        that changed longest ago; returns whose they were.
+        """While the account has more than `MAX_STATES`, forget those states of the monitor with the
+        most that changed longest ago; returns their keys.
         """
-        gone: list[MonitorKey] = []
+        forgotten: list[MonitorKey] = []
         monitors = self._accounts.get(account, {})
         while sum(map(len, monitors.values())) > MAX_STATES:
             (type_, monitor), keys = max(monitors.items(), key=lambda item: len(item[1]))
-            # Many at once: finding that monitor looks at all of them.
+            # Many at once: finding that monitor visits every monitor.
             oldest = list(islice(keys, max(1, min(len(keys) // 2, MAX_STATES // 100))))
-            gone += [(account, type_, monitor, key) for key in oldest]
+            forgotten += [(account, type_, monitor, key) for key in oldest]
             for key in oldest:
                 del keys[key]
-        return gone
+        return forgotten
 
     def without_meaning(
         self, account: int, cool_downs: Mapping[tuple[str, str], int], now: int
     ) -> Iterator[tuple[MonitorKey, MonitorState]]:
-        """The keys whose states say no more than none would: not met, and no alert held back at
-        `now` (µs) or later; with these states. `cool_downs` (µs) are by type and monitor.
+        """The states, with their keys, that mean the same as having none: not met, and from `now` (µs)
+        on, no cool-down holds an alert back. `cool_downs` (µs) are by type and monitor.
         """
         for (type_, monitor), keys in self._accounts.get(account, {}).items():
             until = now - cool_downs[type_, monitor]
-            for key, known in keys.items():
-                if len(known) == 1 and not known[0].met and known[0].alerted <= until:
-                    yield (account, type_, monitor, key), known[0]
+            for key, states in keys.items():
+                if len(states) == 1 and not states[0].met and states[0].alerted <= until:
+                    yield (account, type_, monitor, key), states[0]
 
     def replay(self, account: int, sequence: int, transitions: Iterable[Transition]) -> None:
         """Apply transitions read from the journal, in its order."""
         for transition in transitions:
-            of = _key_of(account, transition)
-            self._set(of, (_next_state(self.of(of), sequence, transition),))
+            key = _key_of(account, transition)
+            self._set(key, (_next_state(self.of(key), sequence, transition),))
 
     def _of_monitor(
         self, account: int, type_: str, monitor: str
     ) -> dict[AlertKey, tuple[MonitorState, ...]]:
         return self._accounts.get(account, {}).get((type_, monitor), {})
 
-    def _set(self, of: MonitorKey, states: tuple[MonitorState, ...]) -> None:
-        account, type_, monitor, key = of
+    def _states_of(self, key: MonitorKey) -> tuple[MonitorState, ...]:
+        account, type_, monitor, alert_key = key
+        return self._of_monitor(account, type_, monitor).get(alert_key, ())
+
+    def _set(self, key: MonitorKey, states: tuple[MonitorState, ...]) -> None:
+        account, type_, monitor, alert_key = key
         keys = self._accounts.setdefault(account, {}).setdefault((type_, monitor), {})
-        keys.pop(key, None)
-        keys[key] = states
+        keys.pop(alert_key, None)
+        keys[alert_key] = states
 
 
 @dataclass
@@ -197,7 +203,9 @@ def transitions_at(
         state = states.of((account, type_name, name, key))
         if _is_transition(monitor.program.every, state, met, at):
             shown = (
-                {w: json_value(values[i], type_) for w, i, type_ in monitor.shows} if met else {}
+                {words: json_value(values[index], type_) for words, index, type_ in monitor.shows}
+                if met
+                else {}
             )
             transitions.append(
                 Transition(

@@ -30,9 +30,10 @@ Reach: TypeAlias = Literal["public", "any"]
 resolving_for: ContextVar[int | None] = ContextVar("resolving_for", default=None)
 """The account whose webhook a connection is for; a pool tells its backend only host and port."""
 
-_RESOLVED_AT_ONCE = 256
-_OF_ACCOUNT = 10
-"""The most names that are resolved at once, and those of one account."""
+_MOST_RESOLVED = 256
+"""The most names that are resolved at once."""
+_MOST_OF_ACCOUNT = 10
+"""The same for one account."""
 _NAME = re.compile(r"(?![0-9.]+$)[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 
@@ -96,28 +97,30 @@ def connections(reach: Reach) -> httpcore.AsyncConnectionPool:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Whom the machine trusts; read once, as reading it holds the event loop up for 17 ms."""
+    """TLS settings with the authorities that the machine trusts; read once, as that takes 17 ms of the
+    event loop's time."""
     return ssl.create_default_context()
 
 
 class _Resolvers:
-    """Threads apart from those for other work beside the event loop: a name's owner says how long
-    one of them is busy with it.
+    """Threads that only resolve names: the owner of a name decides how long resolving it occupies a
+    thread, and other work must not wait for that.
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_RESOLVED_AT_ONCE, thread_name_prefix="resolver")
+        self._threads = ThreadPoolExecutor(_MOST_RESOLVED, thread_name_prefix="resolver")
         self._busy_for: dict[int | None, list[Future[Any]]] = {}
 
     def begin(self, account: int | None, look_up: Callable[[], Any]) -> Future[Any]:
-        """Look a name up in a thread, which may be busy long after nobody waits for it any more.
-        Raises `ConnectError` where the account has too many such.
+        """Look a name up in a thread, which may be busy with it long after its caller has given up.
+        Raises `ConnectError` if too many threads are busy for the account.
         """
         busy = (
-            (of, [each for each in all_ if not each.done()]) for of, all_ in self._busy_for.items()
+            (number, [each for each in look_ups if not each.done()])
+            for number, look_ups in self._busy_for.items()
         )
-        self._busy_for = {of: left for of, left in busy if left}
-        if len(self._busy_for.get(account, ())) >= _OF_ACCOUNT:
+        self._busy_for = {number: look_ups for number, look_ups in busy if look_ups}
+        if len(self._busy_for.get(account, ())) >= _MOST_OF_ACCOUNT:
             message = "too many names of the account's webhooks are being resolved"
             raise httpcore.ConnectError(message)
         begun = self._threads.submit(look_up)
@@ -127,7 +130,7 @@ class _Resolvers:
 
 @cache
 def _resolvers() -> _Resolvers:
-    """Those of the process, as threads are."""
+    """The process's resolvers: all connections share the limits."""
     return _Resolvers()
 
 
@@ -150,12 +153,12 @@ class _GuardedBackend(httpcore.AsyncNetworkBackend):
         resolving = _resolvers().begin(resolving_for.get(), look_up)
         try:
             async with asyncio.timeout(timeout):
-                found = await asyncio.wrap_future(resolving)
+                resolved = await asyncio.wrap_future(resolving)
         except (gaierror, UnicodeError):
             raise httpcore.ConnectError("the name of the host is not known") from None
         except TimeoutError:
             raise httpcore.ConnectTimeout("the name of the host was not resolved in time") from None
-        addresses = [str(each[4][0]) for each in found]
+        addresses = [str(each[4][0]) for each in resolved]
         if self._reach == "public" and not all(map(_is_public, addresses)):
             raise httpcore.ConnectError("the host has a private address")
         return await self._backend.connect_tcp(

@@ -30,9 +30,11 @@ class SetShadow(AccountVerb, frozen=True):
     version: int
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
-        of = self.kind, self.name, self.version
+        version = self.kind, self.name, self.version
         account = self.number(engine)
-        await bring_in(engine, account, author, *of, lambda state: set_shadow(state, *of), progress)
+        await bring_in(
+            engine, account, author, *version, lambda state: set_shadow(state, *version), progress
+        )
         return Effect(version=self.version)
 
 
@@ -64,13 +66,13 @@ class SetRollout(AccountVerb, frozen=True):
     by: str
 
     async def perform(self, engine: Engine, author: str, progress: Progress) -> Effect:
-        of = self.kind, self.name, self.version
+        version = self.kind, self.name, self.version
 
         def change(state: Account) -> Change:
             check_publish_alone(state)
-            return set_rollout(state, *of, self.percent, self.by)
+            return set_rollout(state, *version, self.percent, self.by)
 
-        await bring_in(engine, self.number(engine), author, *of, change, progress)
+        await bring_in(engine, self.number(engine), author, *version, change, progress)
         return Effect(version=self.version)
 
 

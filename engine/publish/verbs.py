@@ -56,17 +56,17 @@ class AccountVerb(Verb, frozen=True):
 
 def verb_name(verb: Verb) -> str:
     """The name under which a running service finds the verb: `publish.trials:SetShadow`."""
-    of = type(verb)
-    return f"{of.__module__.removeprefix(_ENGINE)}:{of.__name__}"
+    cls = type(verb)
+    return f"{cls.__module__.removeprefix(_ENGINE)}:{cls.__name__}"
 
 
 def find_verb(name: str) -> type[Verb]:
     """The verb of this name. Raises `LookupError` when this release has none."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    parts = _NAME.fullmatch(name)
+    if parts is None:
         raise LookupError(name)
     try:
-        verb = getattr(import_module(_ENGINE + found[1]), found[2])
+        verb = getattr(import_module(_ENGINE + parts[1]), parts[2])
     except (ImportError, AttributeError):
         raise LookupError(name) from None
     if not (isinstance(verb, type) and issubclass(verb, Verb)):

@@ -283,9 +283,9 @@ def fold_changes(state: Configuration, recorded: Iterable[c.RecordedChange]) -> 
     for each in _leave_out_overtaken(recorded):
         sequence, change = each.sequence, each.change
         if isinstance(change, c.AccountDeleted):
-            gone = _delete_account(accounts, each)
-            numbers = numbers.without(gone.name)
-            deleted = deleted.with_item(gone.number, gone)
+            former = _delete_account(accounts, each)
+            numbers = numbers.without(former.name)
+            deleted = deleted.with_item(former.number, former)
         else:
             if isinstance(change, c.AccountCreated):
                 numbers = numbers.with_item(change.name, each.account)
@@ -306,9 +306,9 @@ def _leave_out_overtaken(
     for each in recorded:
         change = each.change
         if isinstance(change, c.EntriesChanged) and change.proposal is None:
-            of = each.account, change.list
-            last.pop(of, None)  # so that they stay in order
-            last[of] = each
+            list_ = each.account, change.list
+            last.pop(list_, None)  # so that they stay in order
+            last[list_] = each
         else:
             yield from last.values()
             last.clear()
@@ -338,10 +338,12 @@ def _change_account(accounts: dict[int, Account], recorded: c.RecordedChange) ->
 
 
 def _delete_account(accounts: dict[int, Account], recorded: c.RecordedChange) -> DeletedAccount:
-    gone = accounts.pop(recorded.account)
-    if gone.live is not None:
-        accounts[gone.live] = replace(accounts[gone.live], test=None)
-    return DeletedAccount(gone.number, gone.name, gone.created_at, recorded.at, recorded.by)
+    account = accounts.pop(recorded.account)
+    if account.live is not None:
+        accounts[account.live] = replace(accounts[account.live], test=None)
+    return DeletedAccount(
+        account.number, account.name, account.created_at, recorded.at, recorded.by
+    )
 
 
 _SHARED = (
@@ -427,10 +429,10 @@ def _fold_sessions(
 
 def _make_room(sessions: PersistentMap[bytes, Session], at: int) -> PersistentMap[bytes, Session]:
     """Fewer sessions than `MAX_SESSIONS`: those that have not ended at `at` (µs), or without one."""
-    kept = {of: each for of, each in sessions.items() if at < each.ends_at}
+    kept = {hash_: each for hash_, each in sessions.items() if at < each.ends_at}
     if len(kept) >= MAX_SESSIONS:
         fullest = most_frequent(each.account for each in kept.values())
-        del kept[next(of for of, each in kept.items() if each.account == fullest)]
+        del kept[next(hash_ for hash_, each in kept.items() if each.account == fullest)]
     return PersistentMap(kept)
 
 
@@ -481,9 +483,9 @@ def _fold_account(account: Account, recorded: c.RecordedChange) -> Account:
         case c.SearchDropped():
             return _remove(account, "searches", change.name)
         case _ if isinstance(change, c.VersionChange):
-            of = (change.kind, change.name)
-            lineage = _fold_lineage(account.files.get(of, Lineage()), change, recorded)
-            return _put(account, "files", of, lineage)
+            file = (change.kind, change.name)
+            lineage = _fold_lineage(account.files.get(file, Lineage()), change, recorded)
+            return _put(account, "files", file, lineage)
         case _:
             return account
 
@@ -522,10 +524,10 @@ def _mark_alert(account: Account, change: c.AlertMarked, recorded: c.RecordedCha
     """Set an alert's mark, and drop those older than every alert that is kept: an alert is at most a
     minute newer than its marks, and is removed within an hour when `retention_days` are over. The
     newest `LASTING_MARKS` stay: a clock far ahead would have all of them dropped."""
-    of, marks = (change.sequence, change.number), account.alert_marks
+    alert, marks = (change.sequence, change.number), account.alert_marks
     # A mark that is set again becomes the last, so that the oldest is the first.
     mark = AlertMark(change.state, recorded.by, recorded.at, change.note)
-    marks = marks.without(of).with_item(of, mark)
+    marks = marks.without(alert).with_item(alert, mark)
     oldest = recorded.at - (account.settings.retention_days + 1) * DAY
     for each in marks:
         if len(marks) <= LASTING_MARKS or (marks[each].at or 0) >= oldest:

@@ -46,12 +46,12 @@ async def put_webhook(
     Raises `Invalid`, `JournalError`.
     """
     async with engine.changing:
-        known = engine.state.accounts[account]
+        state = engine.state.accounts[account]
         made = None
-        if asked.url not in known.webhooks and asked.secrets is None:
+        if asked.url not in state.webhooks and asked.secrets is None:
             made = new_secret()
             asked = replace(asked, secrets=(made,))
-        change = webhooks.set_webhook(known, asked, _seal(engine, account, asked.url))
+        change = webhooks.set_webhook(state, asked, _seal(engine, account, asked.url))
         check_reach(asked.url, engine.reach)
         webhook = await _record(engine, account, by, change)
     # The notices that waited while a webhook was paused are due now.
@@ -81,11 +81,11 @@ async def send_again(engine: Engine, account: int, id_: str, delivery: str) -> D
     """Send a delivery again, whatever its state. Raises `NotFound`, `JournalError`."""
     url = find_webhook(engine.state.accounts[account], id_).url
     now = engine.clock()
-    found = await engine.outbox.write(lambda c: outbox.redeliver(c, account, url, delivery, now))
-    if found is None:
+    due = await engine.outbox.write(lambda c: outbox.redeliver(c, account, url, delivery, now))
+    if due is None:
         raise NotFound("delivery", "this webhook has no delivery of this id")
     engine.monitors.raised.set()
-    return found
+    return due
 
 
 async def _record(engine: Engine, account: int, by: str, change: WebhookSet) -> Webhook:

@@ -44,16 +44,19 @@ LONGEST_WAIT = 3600 * SECOND
 LONGEST_REST = 30 * SECOND
 """The longest pause (µs) of an address after a failure."""
 TIMEOUT_S = 10.0
-_LOOK_S = 0.5
-"""The longest time (s) between two polls of the outbox."""
+_POLL_S = 0.5
+"""The longest time between two polls of the outbox."""
 _TRIM_S = 10.0
-_AT_ONCE = 50
+"""The time between two checks of how many rows each webhook has in the outbox."""
 _TURN = 10 * SECOND
-"""For so long one address after the other may hold a place, as some receivers are slow."""
-_OF_ACCOUNT = 5
-_FAILING = 25
-"""The most addresses that are sent to at the same time; those of one account, and those of all
-accounts whose last attempt failed. So receivers that hang leave places for the others."""
+"""How long (µs) an address may be sent to before another one gets its place: some are slow."""
+_MOST_ADDRESSES = 50
+"""The most addresses that are sent to at the same time."""
+_MOST_OF_ACCOUNT = 5
+"""The same for one account."""
+_MOST_FAILING = 25
+"""The same for addresses whose last attempt failed, so that receivers that hang leave places for
+others."""
 MAX_ANSWER = 64 * 1024
 """The most bytes of a response's body that are read; its contents are ignored."""
 
@@ -63,30 +66,32 @@ _SEALED_ELSEWHERE = (
     "its secret was sealed with another `folder.key`: put that back, or set a new secret"
 )
 
-Tell: TypeAlias = Callable[[FolderKey, Entry | Alert], bytes]
+MakeBody: TypeAlias = Callable[[FolderKey, Entry | Alert], bytes]
 """Makes the body of a notice about a journal entry or an alert."""
+_Target: TypeAlias = tuple[int, str]
+"""An account, and the address of one of its webhooks."""
 
 _chance = SystemRandom()
 
 
 @dataclass
-class _Round:
-    """The deliveries under way, and, by account and address, the failures in a row and until when
-    (µs) the address pauses, or since when it is without a place though more is due.
+class _UnderWay:
+    """The deliveries under way. `failures` counts an address's failures in a row; `rests` says until
+    when (µs) it pauses after one, or since when it has waited for another turn.
     """
 
     engine: Engine
     pool: httpcore.AsyncConnectionPool
-    tell: Tell
-    sending: dict[tuple[int, str], asyncio.Task[None]] = field(default_factory=dict)
-    failures: dict[tuple[int, str], int] = field(default_factory=dict)
-    rests: dict[tuple[int, str], int] = field(default_factory=dict)
+    make_body: MakeBody
+    sending: dict[_Target, asyncio.Task[None]] = field(default_factory=dict)
+    failures: dict[_Target, int] = field(default_factory=dict)
+    rests: dict[_Target, int] = field(default_factory=dict)
 
 
-async def deliver(engine: Engine, tell: Tell) -> None:
-    """Send what is due, until cancelled; nothing that goes wrong with a receiver ends it."""
+async def deliver(engine: Engine, make_body: MakeBody) -> None:
+    """Send what is due, until cancelled; no receiver's failure ends it."""
     async with connections(engine.reach) as pool:
-        under_way = _Round(engine, pool, tell)
+        under_way = _UnderWay(engine, pool, make_body)
         trimming = asyncio.create_task(_keep_trimmed(engine))
         is_held_up = False
         try:
@@ -94,13 +99,13 @@ async def deliver(engine: Engine, tell: Tell) -> None:
                 try:
                     await note_missed(engine)
                     await put_notices(engine)
-                    await _look(under_way)
+                    await _start_due(under_way)
                     is_held_up = False
                 except JournalError as error:
                     if not is_held_up:
                         get_logger().error("deliveries_held_up", reason=str(error))
                     is_held_up = True
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(_POLL_S)
         finally:
             tasks = [trimming, *under_way.sending.values()]
             for task in tasks:
@@ -120,50 +125,52 @@ async def send_sample(
         return await _post(pool, url, secrets, SAMPLE_ID, body, now)
 
 
-async def _look(under_way: _Round) -> None:
-    """Start the deliveries that are due, then wait for new ones, at most `_LOOK_S`."""
+async def _start_due(under_way: _UnderWay) -> None:
+    """Start the deliveries that are due, then wait for new ones, at most `_POLL_S`."""
     engine, sending = under_way.engine, under_way.sending
     engine.monitors.raised.clear()
     now = engine.clock()
     due = await engine.outbox.read(lambda c: outbox.due_addresses(c, now))
-    # Whichever has waited longest comes first, so that none waits for ever.
-    for of in sorted(due, key=lambda of: under_way.rests.get(of, 0)):
-        if of in sending or now < under_way.rests.get(of, 0) or not _has_place(under_way, of):
+    # The address that has waited longest comes first, so that none waits for ever.
+    for target in sorted(due, key=lambda target: under_way.rests.get(target, 0)):
+        is_paused = now < under_way.rests.get(target, 0)
+        if target in sending or is_paused or not _has_place(under_way, target):
             continue
-        if not _waits(engine, *of):
-            sending[of] = asyncio.create_task(_send_due(under_way, *of))
-            sending[of].add_done_callback(lambda _, of=of: sending.pop(of))  # type: ignore[misc]
+        if not _is_held_back(engine, *target):
+            sending[target] = asyncio.create_task(_send_due(under_way, *target))
+            sending[target].add_done_callback(lambda _, target=target: sending.pop(target))  # type: ignore[misc]
     try:
-        async with asyncio.timeout(_LOOK_S):
+        async with asyncio.timeout(_POLL_S):
             await engine.monitors.raised.wait()
     except TimeoutError:
         await remember_progress(engine)
 
 
-def _has_place(under_way: _Round, of: tuple[int, str]) -> bool:
+def _has_place(under_way: _UnderWay, target: _Target) -> bool:
     """Whether one address more may be sent to now."""
-    sending = under_way.sending
-    if len(sending) >= _AT_ONCE or sum(account == of[0] for account, _ in sending) >= _OF_ACCOUNT:
+    sending, failures = under_way.sending, under_way.failures
+    if len(sending) >= _MOST_ADDRESSES:
         return False
-    failures = under_way.failures
-    return of not in failures or sum(each in failures for each in sending) < _FAILING
+    if sum(account == target[0] for account, _ in sending) >= _MOST_OF_ACCOUNT:
+        return False
+    return target not in failures or sum(each in failures for each in sending) < _MOST_FAILING
 
 
-def _waits(engine: Engine, account: int, url: str) -> bool:
+def _is_held_back(engine: Engine, number: int, url: str) -> bool:
     """Whether due notices wait because the account is suspended or the webhook paused."""
-    known = engine.state.accounts.get(account)
-    if known is None:
+    account = engine.state.accounts.get(number)
+    if account is None:
         return False
-    webhook = known.webhooks.get(url)
-    return known.suspended_at is not None or (webhook is not None and webhook.paused)
+    webhook = account.webhooks.get(url)
+    return account.suspended_at is not None or (webhook is not None and webhook.paused)
 
 
-async def _send_due(under_way: _Round, account: int, url: str) -> None:
+async def _send_due(under_way: _UnderWay, account: int, url: str) -> None:
     """Send due notices to one address, one after the other, until one fails or its turn is over."""
     engine, until = under_way.engine, under_way.engine.clock() + _TURN
     resolving_for.set(account)
     try:
-        while not _waits(engine, account, url):
+        while not _is_held_back(engine, account, url):
             due = await engine.outbox.read(
                 partial(outbox.next_due, account=account, url=url, now=engine.clock())
             )
@@ -192,10 +199,10 @@ async def _send_due(under_way: _Round, account: int, url: str) -> None:
             under_way.failures.pop((account, url), None)
     except JournalError as error:
         get_logger().error("deliveries_held_up", account=account, reason=str(error))
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_S)
 
 
-async def _send(under_way: _Round, due: Delivery) -> Delivery:
+async def _send(under_way: _UnderWay, due: Delivery) -> Delivery:
     """Make one attempt; returns the delivery's new state. Raises `JournalError`."""
     engine = under_way.engine
     account = engine.state.accounts.get(due.account)
@@ -206,7 +213,7 @@ async def _send(under_way: _Round, due: Delivery) -> Delivery:
     began = engine.clock()
     secrets = opened_secrets(engine.folder_key, due.account, webhook, began)
     try:
-        body = under_way.tell(engine.folder_key, occasion)
+        body = under_way.make_body(engine.folder_key, occasion)
     except UNREADABLE as unreadable:
         assert isinstance(occasion, Entry)
         engine.damage.meet(occasion, unreadable)
@@ -256,15 +263,15 @@ async def _post(
     try:
         async with asyncio.timeout(TIMEOUT_S):
             async with pool.stream("POST", url, headers=headers, content=body) as answer:
-                await _read_over(answer)
+                await _read_to_end(answer)
                 return answer.status, None
     except TimeoutError:
         return None, f"no answer within {TIMEOUT_S:g} seconds"
-    except Exception as error:  # whatever a receiver brings about, it is shown and tried again
+    except Exception as error:  # whatever a receiver causes, it is shown, and the notice sent again
         return None, (str(error) or type(error).__name__)[:200]
 
 
-async def _read_over(answer: httpcore.Response) -> None:
+async def _read_to_end(answer: httpcore.Response) -> None:
     """Read a short response to its end, so that the connection can be reused."""
     size = 0
     async for part in answer.aiter_stream():

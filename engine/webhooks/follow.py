@@ -35,12 +35,12 @@ async def put_notices(engine: Engine) -> None:
     Raises `JournalError`.
     """
     last = engine.journal.last_sequence()
-    while found := [
+    while batches := [
         each
         for account in list(engine.state.accounts.values())
         if account.webhooks and (each := await _find_next(engine, account, last)) is not None
     ]:
-        await engine.outbox.write(partial(_put, engine, found))
+        await engine.outbox.write(partial(_put, engine, batches))
 
 
 async def _find_next(engine: Engine, account: Account, last: int) -> NewNotices | None:
@@ -80,9 +80,9 @@ def _read_batch(
     return NewNotices(account, notices, entries[-1].sequence if entries else last)
 
 
-def _put(engine: Engine, found: Collection[NewNotices], connection: sqlite3.Connection) -> None:
+def _put(engine: Engine, batches: Collection[NewNotices], connection: sqlite3.Connection) -> None:
     now = engine.clock()
-    for account, notices, reached in found:
+    for account, notices, reached in batches:
         outbox.add_notices(connection, notices, engine.folder_key, now)
         outbox.set_followed(connection, account, reached)
         for url in {notice.url for notice in notices}:

@@ -82,8 +82,10 @@ async def receiving(receivers: Receivers) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def delivering(engine: Engine, tell: delivery.Tell = lambda *_: b"{}") -> AsyncIterator[None]:
-    task = asyncio.create_task(delivery.deliver(engine, tell))
+async def delivering(
+    engine: Engine, make_body: delivery.MakeBody = lambda *_: b"{}"
+) -> AsyncIterator[None]:
+    task = asyncio.create_task(delivery.deliver(engine, make_body))
     try:
         yield
     finally:

@@ -31,7 +31,7 @@ async def test_an_outage_is_told_once_and_the_next_one_again(
             raise Unavailable("the database is away")
 
     monkeypatch.setattr(delivery, "note_missed", note_missed)
-    monkeypatch.setattr(delivery, "_LOOK_S", 0.001)
+    monkeypatch.setattr(delivery, "_POLL_S", 0.001)
     async with open_service(tmp_path / "data") as service:
         with capture_logs() as lines:
             delivering = asyncio.create_task(delivery.deliver(service.engine, lambda *_: b""))

@@ -82,8 +82,8 @@ def with_console(public: ASGIApp) -> ASGIApp:
 
 
 def _telling_where_to_go(send: Send) -> Send:
-    """Answer with the next page's address in place of a redirect, which a script can't but follow:
-    the page would be made twice.
+    """Answer a redirect with status 200 and its `location`: a script's request would follow a redirect
+    at once, and the browser would then request the page again.
     """
 
     async def tell(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Calls the public interface in this process: pages get all data from `/v1`."""
+"""A client of the public interface within the process: pages get all data from `/v1`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PublicClient:
         return await self.send("GET", path, query)
 
     def quiet(self) -> PublicClient:
-        """Return a client whose calls aren't shown, because they contain personal data."""
+        """Return a client whose calls the page doesn't show, such as calls with personal data."""
         return PublicClient(self.app, self.key, self.address, self.turns)
 
     async def aside(self, path: str, query: Query) -> Any:
@@ -65,11 +65,11 @@ class PublicClient:
     async def read_pages(self, path: str, query: Query) -> AsyncIterator[Any]:
         """Yield a listing's answers to its end; only the first call is recorded. Raises
         `RefusalError`."""
-        found = await self.get(path, query)
-        yield found
-        while found["cursor"] is not None:
-            found = await self.aside(path, {**query, "cursor": found["cursor"]})
-            yield found
+        page = await self.get(path, query)
+        yield page
+        while page["cursor"] is not None:
+            page = await self.aside(path, {**query, "cursor": page["cursor"]})
+            yield page
 
     async def send(
         self,
@@ -95,15 +95,15 @@ class PublicClient:
             elif message["type"] == "http.response.body":
                 chunks.append(message.get("body", b""))
 
-        # An answer that needs no other process is there at once, and is read in a turn of its own.
+        # The answer is often there within one turn of the event loop: read it in another one.
         await self.turns.wait()
-        await self.app(scope, _until_left(sent), keep)
+        await self.app(scope, _receive_once(sent), keep)
         await self.turns.wait()
-        answer = b"".join(chunks)
-        found = _DECODER.decode(answer) if answer else None
+        received = b"".join(chunks)
+        answer = _DECODER.decode(received) if received else None
         if status >= 400:
-            raise RefusalError(status, found["errors"] if found else [])
-        return found
+            raise RefusalError(status, answer["errors"] if answer else [])
+        return answer
 
     async def follow(
         self, path: str, query: Query | None = None, last_id: str | None = None
@@ -125,7 +125,7 @@ class PublicClient:
                     await chunks.put(None)
 
         async def run() -> None:
-            await self.app(scope, _until_left(b""), pass_on)
+            await self.app(scope, _receive_once(b""), pass_on)
 
         streaming = asyncio.create_task(run())
         try:
@@ -178,8 +178,8 @@ def _target(scope: Scope) -> str:
     return scope["path"] + (f"?{query}" if query else "")
 
 
-def _until_left(body: bytes) -> Any:
-    """Return a `receive` for a request whose client never disconnects."""
+def _receive_once(body: bytes) -> Any:
+    """Return a `receive` that gives the body once, and never a disconnect."""
     sent = False
 
     async def receive() -> JsonObject:

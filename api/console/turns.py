@@ -1,7 +1,8 @@
-"""Pages are made in parts, and one part of all pages in a turn of the event loop.
+"""Pages are made in parts, each in a turn of the event loop of its own.
 
-A payment waits for whatever the loop does before it. A page's questions are asked side by side, and many
-answers may be there at once: made one after the other, they would hold payments up like a whole page.
+A payment waits for everything that the loop does before it. A page makes its calls side by side, and
+many answers may arrive at once: without turns, reading all of them would delay payments as much as
+making a whole page at once.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ IDLE_S = 0.000_05
 LONGEST_WAIT_S = 0.003
 """How long a part waits at most for such a turn: pages go on, however many payments come."""
 CROWD = 4
-"""Of this many that wait, one more is made in a turn: many people would else wait for each other."""
+"""For every so many parts that wait, one more is made in a turn, so that many people at once do not
+wait for each other."""
 
 
 class Turns:
-    """Gives each part its turn, in the order in which they ask, once the event loop has nothing to do,
-    or after `patience_s`.
+    """Gives each part its turn, in the order of their requests, once the event loop is idle, or after
+    `patience_s` seconds.
     """
 
     def __init__(self, patience_s: float = LONGEST_WAIT_S) -> None:
@@ -41,7 +43,7 @@ class Turns:
             await _rest(self._patience_s)
             for _ in range(1 + len(self._waiting) // CROWD):
                 turn = self._waiting.popleft()
-                # Whoever left meanwhile makes no part any more.
+                # The future of a request that was cancelled meanwhile is done.
                 if not turn.done():
                     turn.set_result(None)
             await asyncio.sleep(0)
@@ -49,7 +51,7 @@ class Turns:
 
 
 async def _rest(patience_s: float) -> None:
-    """Wait until the event loop has made a turn without other work, at most for so long."""
+    """Wait until the event loop has made a turn without other work, at most `patience_s` seconds."""
     begun = before = perf_counter()
     while before - begun < patience_s:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A person's request for a page: who they are, what they requested, and in which language."""
+"""A person's request for a page: who they are, which page they requested, and in which language."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class Visit:
 
 def target(path: str, /, **query: str | None) -> str:
     """Return a path with the query parameters that are not None."""
-    # A query may hold colons as they are, and a search is full of them.
-    said = urlencode({name: value for name, value in query.items() if value}, safe=":")
-    return f"{path}?{said}" if said else path
+    # A colon may stay unescaped in a query, and searches contain many.
+    encoded = urlencode({name: value for name, value in query.items() if value}, safe=":")
+    return f"{path}?{encoded}" if encoded else path
 
 
 def _page_of(request: Request[Any, Any, Any]) -> str:
-    """Return the path and query of the page that is asked for, or that a form was sent from."""
-    asked = str(request.url)
-    page = urlsplit(request.headers.get("referer", asked) if request.method == "POST" else asked)
+    """Return the path and query of the requested page; for a form, of the page that sent it."""
+    own = str(request.url)
+    page = urlsplit(request.headers.get("referer", own) if request.method == "POST" else own)
     return page.path + (f"?{page.query}" if page.query else "")
 
 
@@ -98,7 +98,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         account: JsonObject = (await client.get("/v1/account"))["account"]
         four_eyes, list_approval = (account["approvals"][name] for name in ("publish", "lists"))
     merchants = tuple(session["merchants"])
-    is_shown_lists = not merchants or (
+    has_lists = not merchants or (
         "lists:read" in scopes and bool((await client.get("/v1/lists"))["lists"])
     )
     client.calls.clear()
@@ -111,7 +111,7 @@ async def visit(request: Request[Any, Any, Any]) -> Visit:
         owner=session["owner"],
         scopes=scopes,
         merchants=merchants,
-        has_lists=is_shown_lists,
+        has_lists=has_lists,
         zone=ZoneInfo(session["time_zone"]),
         four_eyes=four_eyes,
         list_approval=list_approval,

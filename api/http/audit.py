@@ -76,7 +76,7 @@ async def read_audit(
         request.key.account,
         since=read_since(request, since),
         wanted=AuditFilter(by, chosen, subject),
-        of=read_choice("kind", kind, (*AUDIT_KINDS,)),
+        kind=read_choice("kind", kind, (*AUDIT_KINDS,)),
         cursor=read_place(request, "cursor", cursor),
         limit=read_limit(limit),
     )

@@ -62,10 +62,10 @@ async def read_json(request: Exchange, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = find_violations(body, type_, _RULES)
-    if isinstance(found, tuple):
-        raise invalid(found)
-    return found
+        read = find_violations(body, type_, _RULES)
+    if isinstance(read, tuple):
+        raise invalid(read)
+    return read
 
 
 async def read_json_bytes(request: Exchange) -> bytes:
@@ -78,8 +78,8 @@ async def read_json_bytes(request: Exchange) -> bytes:
     if content_type and content_type != JSON and not _JSON.fullmatch(_media_type(content_type)):
         raise unsupported("content-type", "send the body as `application/json`")
     body = await read_body(request, known.service.settings.body_bytes)
-    if may_repeat_members(body) and (found := repeated_members(body)):
-        raise invalid([Violation(place, "malformed_json", _TWICE) for place in found])
+    if may_repeat_members(body) and (places := repeated_members(body)):
+        raise invalid([Violation(place, "malformed_json", _TWICE) for place in places])
     return body
 
 

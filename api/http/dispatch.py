@@ -65,11 +65,12 @@ def observe_requests(
         # An id may contain any character, so only the handlers decode it (docs/api.md,
         # "Validation").
         path = scope["path"] = scope["raw_path"].decode("latin-1")
-        found = find(path)
-        route = NOWHERE if found is None else found.path
+        route = find(path)
+        described = NOWHERE if route is None else route.path
         sent = [*scope["headers"]]
         version, query = scope["http_version"], scope["query_string"]
-        state = begin_request(service, head_of(scope["method"], path, query, version, route, sent))
+        head = head_of(scope["method"], path, query, version, described, sent)
+        state = begin_request(service, head)
         asked_by.set(state.request_id.decode())
         set_state(scope, state)
         status = 0
@@ -85,7 +86,7 @@ def observe_requests(
 
         try:
             check_head(state.head)
-            await _dispatch(direct.get(route, app), found, scope, receive, send_answer)
+            await _dispatch(direct.get(described, app), route, scope, receive, send_answer)
         except Exception as error:
             problem = problem_of(error, state, log)
             if status == 0:
@@ -153,7 +154,7 @@ def routes_of(operations: Iterable[tuple[str, str]]) -> Find:
     methods: dict[str, set[str]] = {}
     for path, method in operations:
         methods.setdefault(path, {"OPTIONS"}).add(method.upper())
-    routes = [_route(path, found) for path, found in methods.items()]
+    routes = [_route(path, allowed) for path, allowed in methods.items()]
     plain = {route.path: route for route in routes if "{" not in route.path}
     tree: dict[str, Any] = {}
     for route in routes:
@@ -178,10 +179,10 @@ def _walk(tree: dict[str, Any], path: str) -> Route | None:
     for part in path.split("/")[1:]:
         if not part:
             return None
-        found = node.get(part) or node.get(_ANY)
-        if found is None:
+        child = node.get(part) or node.get(_ANY)
+        if child is None:
             return None
-        node = found
+        node = child
     return node.get(_END)
 
 
@@ -211,11 +212,11 @@ def bypass_framework(routes: Iterable[HTTPRouteHandler], app: ASGIApp) -> dict[s
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == ScopeType.HTTP
         request = DirectRequest(state_of(scope), receive)
-        found = handlers.get((request.known.head.route, scope["method"]))
-        if found is None:
+        handling = handlers.get((request.known.head.route, scope["method"]))
+        if handling is None:
             await app(scope, receive, send)
             return
-        handler, answer_of = found
+        handler, answer_of = handling
         if wait := let_in(request.known, handler):
             await await_turn(request.known, wait)
         ids = scope["path"].split("/")[_ID_PART : _ID_PART + 1]

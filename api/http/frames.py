@@ -20,9 +20,10 @@ ACCEPTED: Final = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\
 NOT_DONE: Final = 0
 """The status of a payment that was not executed, as the node doesn't own the journal."""
 MOST_HEADS: Final = 1024
-"""Heads are numbered from 1 to this, and 0 is one that is used once; a number may be given anew."""
+"""Heads are numbered from 1 to this, and a number may later stand for another head. 0 stands for a
+head that is sent once."""
 _LARGEST = 1 << 24
-"""A longer frame is none of a node's."""
+"""The most bytes of a frame: no node sends a longer one."""
 # The bytes behind these numbers; the payment's number; its head's number; the bytes of the head,
 # if it is there, before the body.
 _SENT = Struct("!IQII")
@@ -108,13 +109,13 @@ def _whole(numbers: Struct, received: bytes) -> Iterator[tuple[int, int, tuple[i
     """Yield where each whole frame's bytes start and end, with the numbers before them."""
     end = 0
     while len(received) - end >= numbers.size:
-        found = numbers.unpack_from(received, end)
-        start, end = end + numbers.size, end + numbers.size + found[0]
-        if found[0] > _LARGEST:
-            raise ValueError("a frame is longer than any")
+        unpacked = numbers.unpack_from(received, end)
+        start, end = end + numbers.size, end + numbers.size + unpacked[0]
+        if unpacked[0] > _LARGEST:
+            raise ValueError("a frame is longer than any that a node sends")
         if end > len(received):
             return
-        yield start, end, found
+        yield start, end, unpacked
 
 
 def _encode_lines(headers: HeaderLines) -> bytes:

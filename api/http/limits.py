@@ -91,12 +91,12 @@ class Limiter:
         """Take `tokens` for a request; `now` in seconds of a monotonic clock.
 
         Raises `Problem` 429, and takes nothing, if a bucket won't have `at_hand` tokens within the
-        longest wait. The other tokens may be missing: later requests wait for them, so that no
-        batch is too large.
+        longest wait. The other tokens may be missing: later requests wait until they are there, so
+        that a batch may be larger than a bucket.
         """
         reports = demand == "report"
-        of = key.account, key.id, reports
-        own, shared = self._of_keys.get(of) or self._open(of)
+        name = key.account, key.id, reports
+        own, shared = self._of_keys.get(name) or self._open(name)
         rate, burst = own.rate, own.burst
         patience = 0.0 if reports else LONGEST_TURN_S
         full_in = (own.full_at - now if own.full_at > now else 0.0) + at_hand / rate
@@ -129,16 +129,16 @@ class Limiter:
         bucket.full_at = now + full_in
         return wait
 
-    def _open(self, of: tuple[int, str, bool]) -> tuple[Bucket, Bucket]:
-        """Make full buckets for a key, and the account's unless another key has used it."""
-        account, _, reports = of
+    def _open(self, name: tuple[int, str, bool]) -> tuple[Bucket, Bucket]:
+        """Make full buckets for a key, and for its account unless another key has used that one."""
+        account, _, reports = name
         limits, burst = self._settings, REPORTS_BURST_S if reports else WORK_BURST_S
         shared = self._of_accounts.setdefault(
             (account, reports),
             Bucket(limits.account_reports if reports else limits.account_work, burst),
         )
         own = Bucket(limits.key_reports if reports else limits.key_work, burst)
-        return self._of_keys.setdefault(of, (own, shared))
+        return self._of_keys.setdefault(name, (own, shared))
 
     def open_stream(self, account: int, lasting: float, now: float) -> float:
         """Count a stream of an account until it is closed, at most for `lasting` (s); return when

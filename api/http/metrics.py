@@ -85,11 +85,11 @@ class Figures:
 
     def count(self, route: str, status: int, seconds: float, noted: Mapping[str, Any]) -> None:
         """Count a request by its answer and by what its handler added to the log."""
-        held = self.durations.get((route, status // 100))
-        if held is None:
-            held = self.durations[route, status // 100] = Durations()
-        held.counts[bisect_left(_BUCKETS, seconds)] += 1
-        held.seconds += seconds
+        durations = self.durations.get((route, status // 100))
+        if durations is None:
+            durations = self.durations[route, status // 100] = Durations()
+        durations.counts[bisect_left(_BUCKETS, seconds)] += 1
+        durations.seconds += seconds
         self.requests[route, status, noted.get("reason", "")] += 1
         if "action" in noted:
             self.payments[noted["action"] or "none"] += 1
@@ -117,20 +117,20 @@ async def families(figures: Figures) -> list[Metric]:
     """Return all metrics except durations, scores and the process's own. Raises as `exposition`."""
     engines = [engine for _, engine in sorted(figures.engines.items())]
     pending = sum([await each.outbox.read(outbox.pending) for each in engines])
-    held = _state_metrics(engines, await engines[0].journal.size(), pending)
-    return [*_request_metrics(figures), *held, *await _windows(engines)]
+    state = _state_metrics(engines, await engines[0].journal.size(), pending)
+    return [*_request_metrics(figures), *state, *await _windows(engines)]
 
 
 def _durations(figures: Figures) -> Iterator[str]:
     name = "toll_request_duration_seconds"
     yield f"# HELP {name} From a request's head to the end of its answer.\n"
     yield f"# TYPE {name} histogram\n"
-    for (route, digit), held in sorted(figures.durations.items()):
+    for (route, digit), durations in sorted(figures.durations.items()):
         labels = f'route="{route}",status="{digit}xx"'
-        for bound, count in zip(_BOUNDS, accumulate(held.counts), strict=True):
+        for bound, count in zip(_BOUNDS, accumulate(durations.counts), strict=True):
             yield f'{name}_bucket{{le="{bound}",{labels}}} {count}\n'
-        yield f"{name}_count{{{labels}}} {sum(held.counts)}\n"
-        yield f"{name}_sum{{{labels}}} {held.seconds}\n"
+        yield f"{name}_count{{{labels}}} {sum(durations.counts)}\n"
+        yield f"{name}_sum{{{labels}}} {durations.seconds}\n"
 
 
 def _scores(figures: Figures) -> Iterator[str]:
@@ -145,11 +145,11 @@ def _scores(figures: Figures) -> Iterator[str]:
 class _ScrapeCollector(Collector):
     """The process's own metrics and the given ones, for one scrape."""
 
-    def __init__(self, given: Iterable[Metric]) -> None:
-        self._given = given
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        return chain(REGISTRY.collect(), self._given)
+        return chain(REGISTRY.collect(), self._metrics)
 
 
 def _request_metrics(figures: Figures) -> Iterator[Metric]:
@@ -254,7 +254,7 @@ def _state_metrics(engines: Sequence[Engine], journal_bytes: int, pending: int) 
     )
     yield GaugeMetricFamily(
         "toll_deliveries_pending",
-        "Alerts that are still to be delivered to a webhook.",
+        "Notices that are still to be delivered to a webhook.",
         pending,
     )
 
@@ -266,7 +266,7 @@ async def _windows(engines: Sequence[Engine]) -> list[Metric]:
     cap = GaugeMetricFamily("toll_windows_cap", "How many they may hold.", labels=("account",))
     over = GaugeMetricFamily(
         "toll_windows_over_cap",
-        "Whether a window was given up for that, and what reads it finds nothing.",
+        "Whether a window was given up at the cap, so that its values are missing.",
         labels=("account",),
     )
     accounts = {number: each for each in engines for number in each.state.accounts}

@@ -155,8 +155,8 @@ async def create_payment(request: Request) -> bytes:
     if repeat_key is None:
         return await _create(request, None, body, arrived)
     async with turn_of(request, repeat_key):
-        answered = await _answered_before(request, repeat_key, body, arrived)
-        return answered or await _create(request, repeat_key, body, arrived)
+        stored = await _stored_response(request, repeat_key, body, arrived)
+        return stored or await _create(request, repeat_key, body, arrived)
 
 
 @operation(
@@ -296,13 +296,13 @@ async def read_payment(request: Request, raw_id: PaymentId) -> bytes:
 )
 async def explain_payment(request: Request, raw_id: PaymentId) -> bytes:
     payment_id = _payment_id(raw_id)
-    found = await explain(
+    explanation = await explain(
         request.engine.journal, request.engine.past_states, request.key.account, payment_id
     )
-    if found is None:
+    if explanation is None:
         raise _no_payment()
     request.log["payment"] = payment_id
-    return _encode(explanation_view(found))
+    return _encode(explanation_view(explanation))
 
 
 ROUTES = (create_payment, update_payment, read_payment, explain_payment)
@@ -334,7 +334,7 @@ async def _create(request: Request, repeat_key: str | None, body: bytes, arrived
     return response
 
 
-async def _answered_before(
+async def _stored_response(
     request: Request, repeat_key: str, body: bytes, arrived: int
 ) -> bytes | None:
     """Return the stored response to an earlier request with this idempotency key. Raises as

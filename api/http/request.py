@@ -39,9 +39,9 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.search.ask import Search
 
 REQUEST_ID: Final = b"x-request-id"
-_SANE = re.compile(rb"[\x21-\x7e]{1,128}")
+_USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _RANDOM_BYTES = 12
-_ONCE = (b"authorization", b"host")
+_UNREPEATABLE = (b"authorization", b"host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +197,8 @@ class Request(Exchange, litestar.Request[None, None, State]):  # type: ignore[mi
 
 
 class DirectRequest(Exchange):
-    """A request that bypasses the framework, with everything that the payment handlers use: to make
-    the framework's own object takes longer than to read a payment.
+    """A request that bypasses the framework: making the framework's own object takes longer than
+    reading a payment. It has all that the payment handlers use.
     """
 
     __slots__ = ("known", "receive")
@@ -233,7 +233,7 @@ def begin_request(service: Service, head: Head) -> RequestState:
 def request_id(headers: Mapping[bytes, bytes]) -> bytes:
     """Return the caller's id if it is 1 to 128 visible ASCII characters, else a random one."""
     sent = headers.get(REQUEST_ID)
-    if sent is not None and _SANE.fullmatch(sent):
+    if sent is not None and _USABLE_ID.fullmatch(sent):
         return sent
     # It only names a request and protects nothing, so it needs no secure randomness.
     return hexlify(getrandbits(8 * _RANDOM_BYTES).to_bytes(_RANDOM_BYTES))
@@ -250,7 +250,7 @@ def check_head(head: Head) -> None:
         raise malformed_head("transfer-encoding", message)
     if len(headers) == len(head.names):
         return
-    for name in _ONCE:
+    for name in _UNREPEATABLE:
         if head.names.count(name) > 1:
             raise malformed_head(name.decode(), "this header may be sent once")
 

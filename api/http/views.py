@@ -159,24 +159,24 @@ def audit_view(item: AuditItem) -> AuditView:
     )
 
 
-def explanation_view(found: Explanation) -> ExplanationAnswer:
+def explanation_view(explanation: Explanation) -> ExplanationAnswer:
     """Return each signal's contribution, and each condition with the value of every part of its
     expression.
     """
     scorecard = rule = None
-    if found.scorecard is not None:
-        scorecard = _scorecard(found.scorecard, found.decision.scorecard)
-    if found.rule is not None and found.decision.rule is not None:
-        version = found.decision.rule.version
-        rule = ExplainedRule(**structs.asdict(found.rule), version=version)
-    challenge, deny = found.thresholds.challenge, found.thresholds.deny
+    if explanation.scorecard is not None:
+        scorecard = _scorecard(explanation.scorecard, explanation.decision.scorecard)
+    if explanation.rule is not None and explanation.decision.rule is not None:
+        version = explanation.decision.rule.version
+        rule = ExplainedRule(**structs.asdict(explanation.rule), version=version)
+    challenge, deny = explanation.thresholds.challenge, explanation.thresholds.deny
     return ExplanationAnswer(
         ExplanationView(
-            found.payment,
-            show_instant(found.arrived),
-            found.repeated,
-            analyses(found.decision),
-            found.decision.held_out,
+            explanation.payment,
+            show_instant(explanation.arrived),
+            explanation.repeated,
+            analyses(explanation.decision),
+            explanation.decision.held_out,
             ThresholdsView(challenge / 100, deny / 100),
             scorecard,
             rule,
@@ -184,8 +184,8 @@ def explanation_view(found: Explanation) -> ExplanationAnswer:
     )
 
 
-def _scorecard(found: ScorecardExplanation, version: int | None) -> ExplainedScorecard:
-    members = structs.asdict(found) | {"score": found.score / 100}
+def _scorecard(scorecard: ScorecardExplanation, version: int | None) -> ExplainedScorecard:
+    members = structs.asdict(scorecard) | {"score": scorecard.score / 100}
     return ExplainedScorecard(**members, version=version)
 
 

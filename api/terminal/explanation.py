@@ -26,9 +26,9 @@ _VALUE_STYLES = {"true": "green", "false": "red", "missing": "yellow"}
 _SHOWN_CONTRIBUTION = 0.005
 
 
-def reason_line(found: Explanation) -> Text:
+def reason_line(explanation: Explanation) -> Text:
     """Return the action, its condition and the score: `deny by large, score 0.91`."""
-    decision = found.decision
+    decision = explanation.decision
     if decision.score is None:
         return Text("no analysis was asked for")
     line = Text(decision.action or "no action", style=ACTION_STYLES.get(decision.action or "", ""))
@@ -38,10 +38,10 @@ def reason_line(found: Explanation) -> Text:
     return line.append(", held out: answered with allow") if decision.held_out else line
 
 
-def payment_line(found: Explanation) -> Text:
+def payment_line(explanation: Explanation) -> Text:
     """Return the stored payment, and the versions that decided it."""
-    decision = found.decision
-    parts = [f"payment {found.payment}", f"arrived {show_instant(found.arrived)}"]
+    decision = explanation.decision
+    parts = [f"payment {explanation.payment}", f"arrived {show_instant(explanation.arrived)}"]
     if decision.rule is not None:
         parts.append(f"rule {decision.rule.name} version {decision.rule.version}")
     if decision.score is not None:
@@ -50,22 +50,22 @@ def payment_line(found: Explanation) -> Text:
     return Text(", ".join(parts))
 
 
-def explanation_lines(found: Explanation) -> Iterator[Text]:
+def explanation_lines(explanation: Explanation) -> Iterator[Text]:
     """Return the lines: the reason, the rule, then the scorecard.
 
     Signals that add nothing share one line. Of conditions that weren't met, other than the nearest,
     only the values that they read are shown. JSON has everything.
     """
-    yield from _default_lines(found)
-    if found.rule is not None:
-        yield from _rule_lines(found.rule)
-    if found.scorecard is not None:
-        yield from _scorecard_lines(found.scorecard)
+    yield from _default_lines(explanation)
+    if explanation.rule is not None:
+        yield from _rule_lines(explanation.rule)
+    if explanation.scorecard is not None:
+        yield from _scorecard_lines(explanation.scorecard)
 
 
-def _default_lines(found: Explanation) -> Iterator[Text]:
-    decision, rule = found.decision, found.rule
-    if not found.repeated:
+def _default_lines(explanation: Explanation) -> Iterator[Text]:
+    decision, rule = explanation.decision, explanation.rule
+    if not explanation.repeated:
         yield Text("evaluating it again gives another result: data was erased", style="yellow")
     if decision.score is None or (rule is not None and rule.met is not None):
         return
@@ -74,7 +74,8 @@ def _default_lines(found: Explanation) -> Iterator[Text]:
         yield Text(f"{unmet}, and it closes with otherwise {rule.otherwise}")
         return
     challenge, deny = (
-        f"{each / 100:.2f}" for each in (found.thresholds.challenge, found.thresholds.deny)
+        f"{each / 100:.2f}"
+        for each in (explanation.thresholds.challenge, explanation.thresholds.deny)
     )
     yield Text(f"{unmet}: the account challenges from {challenge} and denies from {deny}")
 
@@ -95,11 +96,11 @@ def _rule_lines(rule: RuleExplanation) -> Iterator[Text]:
         yield Text(f"  {_MARKS['not reached']} not reached: {', '.join(unreached)}", style="dim")
 
 
-def _headline(headline: str, found: RuleExplanation | ScorecardExplanation) -> Text:
+def _headline(headline: str, program: RuleExplanation | ScorecardExplanation) -> Text:
     line = Text(headline, style="bold")
-    if found.transactions_shown is UNSET:
+    if program.transactions_shown is UNSET:
         return line
-    shown = f", aggregates with the parts of the first {found.transactions_shown} transactions"
+    shown = f", aggregates with the parts of the first {program.transactions_shown} transactions"
     return line.append(shown, style="yellow")
 
 
@@ -151,12 +152,12 @@ def _let_lines(
 def _lets_read(parts: Sequence[ExplainedPart], lets: Sequence[ExplainedLet]) -> list[ExplainedLet]:
     """Return the lets that the parts read, directly or through other lets, in file order."""
     read = {text for part in parts for text in _texts(part)}
-    found = []
+    lets_read = []
     for let in reversed(lets):
         if let.name in read:
-            found.append(let)
+            lets_read.append(let)
             read.update(_texts(let.value))
-    return found[::-1]
+    return lets_read[::-1]
 
 
 def _texts(part: ExplainedPart) -> Iterator[str]:

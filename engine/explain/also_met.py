@@ -22,17 +22,18 @@ class AlsoMet(Struct, frozen=True):
 async def also_met(
     journal: Journal, past_states: PastStates, account: int, payments: Iterable[str]
 ) -> AlsoMet:
-    """The same for these payments, explained one after another; missing payments are skipped."""
-    held: Counter[str] = Counter()
-    looked = 0
+    """Count the later conditions that were true for these payments, explained one after another;
+    missing payments are skipped."""
+    true: Counter[str] = Counter()
+    explained = 0
     for payment in payments:
-        found = await explain(journal, past_states, account, payment)
-        if found is None or found.rule is None:
+        explanation = await explain(journal, past_states, account, payment)
+        if explanation is None or explanation.rule is None:
             continue
-        looked += 1
-        held.update(
+        explained += 1
+        true.update(
             each.name
-            for each in found.rule.conditions
+            for each in explanation.rule.conditions
             if each.outcome == "not reached" and each.when.value == "true"
         )
-    return AlsoMet(looked, dict(held))
+    return AlsoMet(explained, dict(true))

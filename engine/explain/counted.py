@@ -20,7 +20,7 @@ async def counted_page(
     past_states: PastStates,
     account: int,
     payment_id: str,
-    of: Decider,
+    kind: Decider,
     index: int,
     cursor: int | None,
     limit: int,
@@ -35,15 +35,17 @@ async def counted_page(
     past = await past_of(journal, past_states, account, payment_id)
     if past is None:
         raise NotFound("id", "no payment has this id")
-    return await asyncio.to_thread(_page, past, of, index, cursor, limit)
+    return await asyncio.to_thread(_page, past, kind, index, cursor, limit)
 
 
 def _page(
-    past: Past, of: Decider, index: int, cursor: int | None, limit: int
+    past: Past, kind: Decider, index: int, cursor: int | None, limit: int
 ) -> ItemPage[CountedRecord]:
-    reading, reads = history_reads(past, of)
+    reading, reads = history_reads(past, kind)
     if index >= len(reads):
-        raise NotFound("index", f"the {of} read {len(reads)} aggregates of history for the payment")
+        raise NotFound(
+            "index", f"the {kind} read {len(reads)} aggregates of history for the payment"
+        )
     read, created = reads[index], past.created
     if read.key is None or (read.window.over is None and _says_no_time(read)):
         return ItemPage([], None)
@@ -56,18 +58,18 @@ def _page(
     )
     stored = StoredRecords(past.account, reading.plan.series, past.environments.at, past.label_of)
     leaves_out_reader = read.window.over is None or read.window.earlier
-    found: list[CountedRecord] = []
+    counted: list[CountedRecord] = []
     for entry in entries:
         is_reader = entry.sequence == created.sequence
         if entry.kind not in stored.kinds or (is_reader and leaves_out_reader):
             continue
         record = stored.record(entry._replace(outcome=None) if is_reader else entry)
-        found += [
+        counted += [
             counted_record(read.window.type, *each) for each in counted_values(read, [record])
         ]
-        if len(found) >= limit:
-            return ItemPage(found, entry.sequence)
-    return ItemPage(found, entries[-1].sequence if len(entries) == LOOKED_THROUGH else None)
+        if len(counted) >= limit:
+            return ItemPage(counted, entry.sequence)
+    return ItemPage(counted, entries[-1].sequence if len(entries) == LOOKED_THROUGH else None)
 
 
 def _says_no_time(read: AggregateRead) -> bool:

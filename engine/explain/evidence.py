@@ -55,20 +55,22 @@ def list_records(
     itself as before its decision.
     """
     window = read.window
-    again: Value | None
-    found = sorted(counted_values(read, records), key=lambda each: each[0].time)
+    recounted: Value | None
+    counted = sorted(counted_values(read, records), key=lambda each: each[0].time)
     if window.over is None or window.earlier:
-        found = [each for each in found if each[0].id != read.reader or each[0].event is not None]
+        counted = [
+            each for each in counted if each[0].id != read.reader or each[0].event is not None
+        ]
     if window.over is None:
-        found = found[:1] if window.function not in ("interval", "since") else found[-1:]
-        again = not found if window.function == "first" else _elapsed_since(read, found)
+        counted = counted[:1] if window.function not in ("interval", "since") else counted[-1:]
+        recounted = not counted if window.function == "first" else _elapsed_since(read, counted)
     else:
-        again = RECOUNTS[window.function]([value for _, value in found], window.type)
-    if again != read.value:
+        recounted = RECOUNTS[window.function]([value for _, value in counted], window.type)
+    if recounted != read.value:
         return replace(explained, note="some records were changed, erased or purged since")
-    if len(found) > LISTED:
-        return replace(explained, note=f"{len(found)} records, too many to list")
-    return replace(explained, records=tuple(counted_record(window.type, *each) for each in found))
+    if len(counted) > LISTED:
+        return replace(explained, note=f"{len(counted)} records, too many to list")
+    return replace(explained, records=tuple(counted_record(window.type, *each) for each in counted))
 
 
 def list_without_records(
@@ -101,16 +103,16 @@ def counted_values(read: AggregateRead, records: Iterable[Record]) -> Iterator[t
         if over is not None and record.time <= read.at - over:
             continue
         state = record.state
-        given = (state.payment, state.decision, state.data, state.environment, state.label)
-        if series.compiled.key(*given) == read.key:
-            for value in series.compiled.values(*given):
+        arguments = (state.payment, state.decision, state.data, state.environment, state.label)
+        if series.compiled.key(*arguments) == read.key:
+            for value in series.compiled.values(*arguments):
                 if value is not None or series.missing:
                     yield record, value
 
 
-def _elapsed_since(read: AggregateRead, found: list[tuple[Record, Any]]) -> int | None:
+def _elapsed_since(read: AggregateRead, counted: list[tuple[Record, Any]]) -> int | None:
     """The time (µs) since the one record from which an age or an interval is counted."""
-    return read.at - found[0][0].time if found else None
+    return read.at - counted[0][0].time if counted else None
 
 
 def counted_record(type_: Type | None, record: Record, value: Any) -> CountedRecord:

@@ -26,6 +26,7 @@ from tollkeeper.engine.facts.vocabulary import full_vocabulary
 from tollkeeper.engine.journal.entries import Entry, Kind
 from tollkeeper.engine.journal.journal import Journal
 from tollkeeper.engine.labels.label import verdict_in
+from tollkeeper.engine.lists.environment import Environment
 from tollkeeper.engine.programs.active import SCORECARD_NAME
 from tollkeeper.engine.programs.compile.digest import Digests
 from tollkeeper.engine.programs.compile.explain import (
@@ -57,17 +58,17 @@ from tollkeeper.grammar.program import Rule, Scorecard, Value
 LOOKED_THROUGH = 2_000
 """The most journal entries that are read to list what was counted."""
 
-NOTHING_READ: tuple[Reading, list[AggregateRead]] = (
+_NOTHING_READ: tuple[Reading, list[AggregateRead]] = (
     Reading(Plan((), ()), lambda _facts, _environment: ()),
     [],
 )
 
-# So many are kept: none holds anything of a person.
-_PROGRAMS = 16
+_MOST_DECODED = 16
+"""How many decoded programs are kept; none holds anything of a person."""
 
 
 class Past(NamedTuple):
-    """A decision to explain, with the account's state as of then and the environments up to then."""
+    """A decision to explain, with the account's state at that time and the environments up to it."""
 
     journal: Journal
     account: Account
@@ -140,78 +141,89 @@ def _past(journal: Journal, past_states: PastStates, created: Entry, last_change
     return Past(journal, then, created, state.payment, state.decision or Decision(), environments)
 
 
-def history_reads(past: Past, of: Decider) -> tuple[Reading, list[AggregateRead]]:
+def history_reads(past: Past, kind: Decider) -> tuple[Reading, list[AggregateRead]]:
     """The aggregates that the rule or the scorecard read for the decision; none without one."""
     decision, facts = past.decision, past.facts
     if decision.score is None:
-        return NOTHING_READ
-    if of == "scorecard":
-        program, _, known = _scorecard(past.account, decision.scorecard)
+        return _NOTHING_READ
+    if kind == "scorecard":
+        program, _, stored = _scorecard(past.account, decision.scorecard)
         values: Sequence[Value | None] = decision.reads[: len(program.histories)]
     elif decision.rule is None:
-        return NOTHING_READ
+        return _NOTHING_READ
     else:
-        rule, _, known = _rule(past.account, decision.rule)
+        rule, _, stored = _rule(past.account, decision.rule)
         values = _values(rule, decision.reads)
-    reading = known.reading
+    reading = stored.reading
     keys = reading.keys(facts, past.environments.at(past.created.sequence))
     return reading, aggregate_reads(reading.plan, keys, values, facts.timestamp, past.created.id)
 
 
 def _explain(past: Past) -> Explanation:
-    then, created, facts, decision = past.account, past.created, past.facts, past.decision
+    decision = past.decision
     scorecard = rule = None
     if decision.score is not None:
-        program, sources, known = _scorecard(then, decision.scorecard)
-        split = len(program.histories)
-        environment = past.environments.at(created.sequence)
-        if split <= len(decision.reads):
-            first = decision.reads[:split]
-            inputs = Inputs(facts, first, environment, digests=known.digests)
-            scorecard = explain_scorecard(program, sources, inputs, full_vocabulary())
-            list_counted = _with_records(past, "scorecard", scorecard.histories, 0)
-            scorecard = replace(scorecard, histories=list_counted)
+        environment = past.environments.at(past.created.sequence)
+        scorecard = _explain_scorecard(past, decision.scorecard, environment)
         if decision.rule is not None:
-            checked, texts, known = _rule(then, decision.rule)
-            theirs = _values(checked, decision.reads)
-            inputs = Inputs(facts, theirs, environment, decision.score, known.digests)
-            rule = explain_rule(checked, texts, inputs, full_vocabulary())
-            position = len(decision.reads) - len(theirs)
-            list_counted = _with_records(past, "rule", rule.histories, position)
-            rule = replace(rule, histories=list_counted)
+            rule = _explain_rule(past, decision.rule, environment)
     return Explanation(
-        payment=created.id,
-        arrived=created.arrived,
+        payment=past.created.id,
+        arrived=past.created.arrived,
         decision=decision,
-        thresholds=then.settings.thresholds,
+        thresholds=past.account.settings.thresholds,
         scorecard=scorecard,
         rule=rule,
         repeated=_is_repeated(decision, scorecard, rule),
     )
 
 
+def _explain_scorecard(
+    past: Past, number: int, environment: Environment
+) -> ScorecardExplanation | None:
+    """None for a stored decision that has fewer values than the scorecard reads."""
+    program, sources, stored = _scorecard(past.account, number)
+    reads = past.decision.reads
+    if len(program.histories) > len(reads):
+        return None
+    values = reads[: len(program.histories)]
+    inputs = Inputs(past.facts, values, environment, digests=stored.digests)
+    explained = explain_scorecard(program, sources, inputs, full_vocabulary())
+    return replace(explained, histories=_with_records(past, "scorecard", explained.histories, 0))
+
+
+def _explain_rule(past: Past, applied: AppliedRule, environment: Environment) -> RuleExplanation:
+    program, sources, stored = _rule(past.account, applied)
+    decision = past.decision
+    values = _values(program, decision.reads)
+    inputs = Inputs(past.facts, values, environment, decision.score, stored.digests)
+    explained = explain_rule(program, sources, inputs, full_vocabulary())
+    first = len(decision.reads) - len(values)
+    return replace(explained, histories=_with_records(past, "rule", explained.histories, first))
+
+
 def _with_records(
-    past: Past, of: Decider, histories: Sequence[ExplainedHistory], position: int
+    past: Past, kind: Decider, histories: Sequence[ExplainedHistory], first: int
 ) -> tuple[ExplainedHistory, ...]:
-    """The aggregates with the records they counted; their values begin at index `position` of the
-    reads."""
+    """The aggregates with the records they counted; the value of the first one is the decision's read
+    of index `first`."""
     if not histories:
         return ()
-    reading, reads = history_reads(past, of)
+    reading, reads = history_reads(past, kind)
     stored = StoredRecords(past.account, reading.plan.series, past.environments.at, past.label_of)
-    within = _Window(past, stored, [read.window.over for read in reads])
-    found = []
+    window = _Window(past, stored, [read.window.over for read in reads])
+    listed = []
     for index, (history, read) in enumerate(zip(histories, reads, strict=True)):
-        if position + index in past.decision.lost:
-            list_counted = replace(history, note="it could not be exact when it was read")
+        if first + index in past.decision.lost:
+            listed.append(replace(history, note="it could not be exact when it was read"))
         else:
-            list_counted = list_without_records(history, read) or within.list_counted(history, read)
-        found.append(list_counted)
-    return tuple(found)
+            listed.append(list_without_records(history, read) or window.list_counted(history, read))
+    return tuple(listed)
 
 
 class _Window:
-    """The records in the windows that a payment read, each as of then."""
+    """The records in the longest window that a payment read and that few enough entries fill, each as
+    of the payment's decision."""
 
     def __init__(self, past: Past, stored: StoredRecords, overs: Iterable[int | None]) -> None:
         self._past = past
@@ -265,16 +277,16 @@ def _scorecard(account: Account, number: int) -> tuple[Scorecard, Sources, Store
         else _stored_version(account, "scorecard", SCORECARD_NAME, number)
     )
     assert version is not None
-    known = _decode_known(version.program)
-    assert isinstance(known.program, Scorecard)
-    return known.program, _sources(version), known
+    stored = _decode(version.program)
+    assert isinstance(stored.program, Scorecard)
+    return stored.program, _sources(version), stored
 
 
 def _rule(account: Account, applied: AppliedRule) -> tuple[Rule, Sources, StoredProgram]:
     version = _stored_version(account, "rule", applied.name, applied.version)
-    known = _decode_known(version.program)
-    assert isinstance(known.program, Rule)
-    return known.program, _sources(version), known
+    stored = _decode(version.program)
+    assert isinstance(stored.program, Rule)
+    return stored.program, _sources(version), stored
 
 
 @cache
@@ -283,8 +295,8 @@ def _shipped() -> StoredProgram:
     return StoredProgram(shipped, shipped_scorecard().reading, Digests(shipped.lets))
 
 
-@lru_cache(_PROGRAMS)
-def _decode_known(encoded: bytes) -> StoredProgram:
+@lru_cache(_MOST_DECODED)
+def _decode(encoded: bytes) -> StoredProgram:
     program = decode_program(encoded)
     assert isinstance(program, Rule | Scorecard)
     digests = Digests(program.lets)
@@ -301,7 +313,7 @@ def _sources(version: Version) -> Sources:
 
 
 def _values(rule: Rule, reads: Sequence[Value | None]) -> Sequence[Value | None]:
-    """The rule's own values are the last ones."""
+    """The values that the rule read: the last of the decision's reads."""
     return reads[len(reads) - len(rule.histories) :]
 
 

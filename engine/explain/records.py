@@ -74,7 +74,7 @@ AUDIT_KINDS: Mapping[str, Kind] = {
 
 
 class AuditFilter(NamedTuple):
-    """Of which items of the audit log a page is; what is None leaves none out."""
+    """Which items of the audit log a page has: those that equal every value that is not None."""
 
     by: str | None = None
     action: str | None = None
@@ -94,42 +94,42 @@ async def audit_page(
     *,
     since: int = 0,
     wanted: AuditFilter = WHOLE_AUDIT,
-    of: str | None = None,
+    kind: str | None = None,
     cursor: int | None = None,
     limit: int = 100,
 ) -> ItemPage[AuditItem]:
     """The wanted changes of the account's configuration, reads of personal data, and people's labels, at
-    `since` (µs) or later, newest first; `of` one of `AUDIT_KINDS` alone, if it is given.
+    `since` (µs) or later, newest first; with a `kind`, only items of that one of `AUDIT_KINDS`.
     """
 
     def matches(entry: Entry) -> bool:
         return _is_audited(entry) and (wanted == WHOLE_AUDIT or wanted.takes(_audit_item(entry)))
 
     pages = [
-        await journal.latest(account, kind, since=since, wanted=matches, cursor=cursor, limit=limit)
-        for kind in _kinds_of(of, wanted.action)
+        await journal.latest(account, each, since=since, wanted=matches, cursor=cursor, limit=limit)
+        for each in _entry_kinds(kind, wanted.action)
     ]
-    # Entries older than the end of any kind's page wait: that kind may have more before them.
-    known_from = max((page.cursor or 0 for page in pages), default=0)
-    found = sorted(
-        (each for page in pages for each in page.entries if each.sequence >= known_from),
+    # Older entries wait for the next page: a kind whose page is full may have others before them.
+    complete_from = max((page.cursor or 0 for page in pages), default=0)
+    complete = sorted(
+        (each for page in pages for each in page.entries if each.sequence >= complete_from),
         reverse=True,
     )
-    entries = found[:limit]
+    entries = complete[:limit]
     items = await asyncio.to_thread(lambda: [_audit_item(entry) for entry in entries])
-    ends_at = entries[-1].sequence if len(found) > limit else known_from
+    ends_at = entries[-1].sequence if len(complete) > limit else complete_from
     return ItemPage(items, ends_at or None)
 
 
-def _kinds_of(of: str | None, action: str | None) -> tuple[Kind, ...]:
+def _entry_kinds(kind: str | None, action: str | None) -> tuple[Kind, ...]:
     """The kinds of entries to read: there are far more verdicts and accesses than changes."""
-    kinds = set(AUDIT_KINDS.values()) if of is None else {AUDIT_KINDS[of]}
+    kinds = set(AUDIT_KINDS.values()) if kind is None else {AUDIT_KINDS[kind]}
     if action is not None:
-        kinds &= {_kind_of(action)}
+        kinds &= {_entry_kind(action)}
     return tuple(sorted(kinds))
 
 
-def _kind_of(action: str) -> Kind:
+def _entry_kind(action: str) -> Kind:
     if action.startswith("verdict_"):
         return Kind.LABEL
     return Kind.ACCESS if action.startswith("personal_data_") else Kind.CHANGE

@@ -68,7 +68,7 @@ def audit(
             number,
             since=since,
             wanted=wanted,
-            of=kind,
+            kind=kind,
             cursor=cursor,
             limit=limit,
         )

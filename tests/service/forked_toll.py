@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import socket
 import sys
 from collections.abc import Iterator
@@ -78,11 +79,20 @@ def _perform(command: socket.socket, sender: str) -> None:
     os.environ.update(environment)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - closed with the process
     _fork_commands(sender)
+    Thread(target=_end_with, args=(command,), daemon=True).start()
     code = _exit_code(arguments)
     for printed in (sys.stdout, sys.stderr):
         with suppress(BrokenPipeError):
             printed.flush()
     command.sendall(bytes([code]))
+
+
+def _end_with(sender: socket.socket) -> None:
+    """Ends this process when its sender is killed, as if it had been killed itself."""
+    gone = select.poll()
+    gone.register(sender, 0)  # a hang-up alone
+    gone.poll()
+    os._exit(1)
 
 
 def _fork_commands(sender: str) -> None:

@@ -11,6 +11,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from tollkeeper.api.terminal.folder import where
+from tollkeeper.api.terminal.lsp.cancelling import CancellingProtocol
 from tollkeeper.api.terminal.lsp.change import NoChangeError, change_since_head, is_in_git
 from tollkeeper.api.terminal.lsp.folder import Folder
 from tollkeeper.api.terminal.lsp.live import LiveAccount
@@ -33,7 +34,9 @@ SHOW_CHANGE = "toll.showChange"
 def offer_runs(
     server: LanguageServer, folder: Folder, account: LiveAccount | None, runs: dict[Path, LastRun]
 ) -> None:
-    """Register lenses and their commands."""
+    """Register lenses and their commands, which end when the editor cancels them."""
+    protocol = server.protocol
+    assert isinstance(protocol, CancellingProtocol)
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_LENS)
     def _lenses(params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
@@ -50,7 +53,8 @@ def offer_runs(
 
     async def run_titled(uri: str, title: str | None) -> str:
         path = saved(uri)
-        run, problem = await run_file(path, title)
+        with protocol.cancellable():
+            run, problem = await run_file(path, title)
         if run is None:
             return show(problem, is_bad=True)
         runs[path] = run if title is None else run.after(runs.get(path))
@@ -64,7 +68,8 @@ def offer_runs(
     @server.command(SHOW_COVERAGE)
     async def _show_coverage(uri: str) -> str:
         path = saved(uri)
-        code, out, err = await toll("test", "--coverage", "--", path.name, folder=path.parent)
+        with protocol.cancellable():
+            code, out, err = await toll("test", "--coverage", "--", path.name, folder=path.parent)
         return show(f"{out}\n{err}".strip(), is_bad=code != 0)
 
     @server.command(BACKTEST)
@@ -73,9 +78,10 @@ def offer_runs(
         if account is None:
             raise JsonRpcInvalidParams("start `toll lsp` with --account to backtest")
         of = ("--account", account.name, *where(account.data))
-        code, out, err = await toll(
-            "backtest", "--summary", *of, "--", path.name, folder=path.parent
-        )
+        with protocol.cancellable():
+            code, out, err = await toll(
+                "backtest", "--summary", *of, "--", path.name, folder=path.parent
+            )
         return show(out or err, is_bad=code != 0)
 
     @server.command(SHOW_CHANGE)

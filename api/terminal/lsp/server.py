@@ -15,6 +15,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
+from tollkeeper.api.terminal.lsp.cancelling import CancellingProtocol
 from tollkeeper.api.terminal.lsp.folder import Folder
 from tollkeeper.api.terminal.lsp.lenses import offer_runs
 from tollkeeper.api.terminal.lsp.live import (
@@ -80,7 +81,10 @@ def build_server(
     of a service take precedence.
     """
     server = LanguageServer(
-        "toll", this_release(), text_document_sync_kind=lsp.TextDocumentSyncKind.Full
+        "toll",
+        this_release(),
+        text_document_sync_kind=lsp.TextDocumentSyncKind.Full,
+        protocol_cls=CancellingProtocol,
     )
     folder = Folder()
     runs: dict[Path, LastRun] = {}

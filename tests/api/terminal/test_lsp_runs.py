@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 from pytest_lsp import LanguageClient
 
 from tollkeeper.tests.api.terminal.editing import open_text, place, serve, write
@@ -115,6 +118,47 @@ def test_an_author_runs_tests_and_sees_outcome_and_coverage_in_the_text(rule: Pa
         assert "never met" in await run_lens(client, offered[1])
 
     serve(rule.parent, script)
+
+
+@pytest.mark.parametrize("which", ["run the tests", "run", "show what they cover"])
+def test_a_lens_that_the_author_cancels_ends_its_process(which: str, tmp_path: Path) -> None:
+    """The history is a pipe to which nothing is written, so that the test waits for ever."""
+    path, history = tmp_path / "shop.rule", tmp_path / "history.json"
+    os.mkfifo(history)
+    given = 'test "waits"\n    given history "history.json"\n    expect default\n'
+    path.write_text(f"rule shop\n  condition c when score > 0.5 then deny\n  {given}")
+
+    async def opened() -> int:
+        while True:
+            with suppress(OSError):  # nobody reads it yet
+                return os.open(history, os.O_WRONLY | os.O_NONBLOCK)
+            await asyncio.sleep(0.01)
+
+    async def closed(pipe: int) -> None:
+        with suppress(BrokenPipeError):
+            while True:
+                os.write(pipe, b" ")
+                await asyncio.sleep(0.01)
+
+    async def script(client: LanguageClient) -> None:
+        await open_text(client, path, path.read_text())
+        offered = [each.command for each in await lenses(client, path) if each.command]
+        command = next(each for each in offered if each.title == which)
+        asked = lsp.ExecuteCommandParams(command.command, command.arguments)
+        waiting = client.protocol.send_request_async(
+            lsp.WORKSPACE_EXECUTE_COMMAND, asked, msg_id="asked"
+        )
+        running = asyncio.ensure_future(waiting)
+        pipe = await opened()
+        client.cancel_request(lsp.CancelParams("asked"))
+        try:
+            await asyncio.wait_for(closed(pipe), 20)
+        finally:
+            os.close(pipe)
+        with pytest.raises(JsonRpcException, match="canceled"):
+            await running
+
+    serve(tmp_path, script)
 
 
 def test_an_author_sees_what_changed_in_meaning_since_the_last_commit(rule: Path) -> None:

@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""How long work reports its progress."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ class JobProgress(Protocol):
 
 
 def unwatched(_share: float) -> None:
-    """The progress of work that nobody waits to hear of."""
+    """Ignore the progress."""

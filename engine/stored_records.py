@@ -131,7 +131,7 @@ class StoredRecords:
         return State(self._facts_of(entry), decision, None, environment, label)
 
 
-# A decoder is made of new types, which takes milliseconds.
+# Cached: making a decoder makes new types, which takes milliseconds.
 @lru_cache(64)
 def _facts_decoder(wanted: frozenset[Access]) -> Callable[[Entry], Any]:
     return facts_decoder(wanted)

@@ -1,9 +1,9 @@
-"""The snapshot of the windows in the data folder: written at an orderly end and now and then, read
-at a start.
+"""The snapshot of the windows in the data folder: written at an orderly end and at intervals, read at a
+start.
 
-While traffic goes on a copy of the process writes it (fork), which sees the windows as they are at
-one moment. It is kept once all that was being written at that moment is in the journal: what windows
-count of an entry that is lost they forget again, and the copy does not.
+While traffic goes on, a copy of the process (fork) writes it, which sees the windows as they are at
+one moment. The file is kept only if every append that was unsettled at that moment is written: the
+windows uncount an entry that is lost, and the copy can't.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from tollkeeper.engine.velocity.snapshot import (
 )
 
 WORTHWHILE = 10_000
-"""So many entries more make another snapshot worth its while: fewer are read in about a second."""
+"""How many new entries make another snapshot worthwhile: fewer are read in about a second."""
 ENTRY_BYTES = 2_000
-"""So much of a snapshot is written and read in the time in which an entry is read."""
+"""The bytes of a snapshot that are written and read in the time in which one entry is read."""
 REST = 9
-"""So many times as long as writing one took nothing is written: many erasures take a tenth of one
-processor at most."""
+"""After a snapshot, none is written for this many times as long as writing it took, so that many
+erasures take at most a tenth of one processor."""
 _FIRST_FILE = 3
-"""What a process has open beyond its three standard streams begins here."""
+"""The first file descriptor after the three standard streams."""
 
 
 async def read_snapshot(engine: Engine) -> Snapshot | None:
-    """The snapshot that fits the journal; one that does not is said to, and removed."""
+    """The snapshot, if it fits the journal; one that does not is logged and removed."""
     path = engine.folder / FILE
     last = engine.journal.last_sequence()
     expected = _origin(engine, last, Newest())
@@ -57,10 +57,10 @@ async def read_snapshot(engine: Engine) -> Snapshot | None:
         return same and origin.sequence <= last
 
     try:
-        found = await asyncio.to_thread(look_through, path, is_ours)
-        if not await engine.journal.query(partial(is_past, newest=found.origin.newest)):
+        snapshot = await asyncio.to_thread(look_through, path, is_ours)
+        if not await engine.journal.query(partial(is_past, newest=snapshot.origin.newest)):
             raise SnapshotError("the journal was restored since")
-        return found
+        return snapshot
     except FileNotFoundError:
         return None
     except (OSError, SnapshotError) as error:
@@ -70,28 +70,28 @@ async def read_snapshot(engine: Engine) -> Snapshot | None:
 
 
 async def write_snapshot(engine: Engine) -> None:
-    """Keeps what the windows hold; nothing may be observed meanwhile.
+    """Write the windows to the file; nothing may be observed meanwhile.
 
-    Windows that are not whole, or not what the journal says, are not kept. Raises `JournalError`.
+    Does nothing while windows are not whole, or differ from the journal. Raises `JournalError`.
     """
     if not engine.ready.is_set() or engine.rewriting:
         return
-    path, made = engine.folder / FILE, engine.folder / UNFINISHED
+    path, unfinished = engine.folder / FILE, engine.folder / UNFINISHED
     newest = await engine.journal.query(newest_entry)
     origin = _origin(engine, engine.journal.last_sequence(), newest)
     try:
         # In a thread: other shards in this process may go on deciding.
-        await asyncio.to_thread(write, made, origin, engine.windows.snapshot())
-        made.replace(path)
+        await asyncio.to_thread(write, unfinished, origin, engine.windows.snapshot())
+        unfinished.replace(path)
     except (OSError, TypeError) as error:
         get_logger().warning("snapshot_not_written", file=str(path), error=str(error))
 
 
 async def forget_in_snapshot(engine: Engine, accounts: Collection[int]) -> None:
-    """Leaves nothing in the file of accounts whose past changes in the journal, or has changed there;
-    what it holds of others goes on to save a start their part.
+    """Remove from the file the accounts whose history is rewritten in the journal; the others stay, so
+    that a start need not read their entries.
 
-    No other may be written until the journal and the windows have forgotten it.
+    Until the journal and the windows are rewritten, no other snapshot may be written.
     """
     _stop_writer(engine)
     async with engine.snapshot_changing:
@@ -106,14 +106,14 @@ def _overwrite_accounts(folder: Path, accounts: Collection[int]) -> None:
     path, unfinished = folder / FILE, folder / UNFINISHED
     unfinished.unlink(missing_ok=True)
     if path.exists():
-        # Half of a series would be taken for all of it: under its own name there is only a whole file.
+        # If the process ends meanwhile, no half overwritten file may have the name of a whole one.
         path.replace(unfinished)
         overwrite_accounts(unfinished, accounts)
         unfinished.replace(path)
 
 
 def discard_snapshot(engine: Engine) -> None:
-    """Leaves nothing of it: what it holds can't be used."""
+    """Remove the file, and stop writing another: it can't be used."""
     _stop_writer(engine)
     for path in (engine.folder / FILE, engine.folder / UNFINISHED):
         path.unlink(missing_ok=True)
@@ -121,18 +121,18 @@ def discard_snapshot(engine: Engine) -> None:
 
 def _stop_writer(engine: Engine) -> None:
     if engine.snapshot_writer is not None:
-        # It may have ended, and wait only for what was being written.
+        # Its process may have ended already: then only the unsettled appends are waited for.
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(engine.snapshot_writer, signal.SIGKILL)
         engine.snapshot_writer = None
 
 
 async def keep_snapshots(engine: Engine, every_s: float) -> None:
-    """A snapshot every so many seconds when there is much more to keep, and soon after one had to be
-    discarded, until it is cancelled.
+    """Write a snapshot every `every_s` seconds if there are many new entries, and soon after one had to
+    be discarded; until cancelled.
 
-    So a start after a crash has little to read from the journal. Where a process can't be copied,
-    there is only the one at an orderly end.
+    So a start after a crash has little to read from the journal. Where the end of a process can't be
+    watched, only an orderly end writes one.
     """
     if not _can_watch_processes():
         return
@@ -145,25 +145,25 @@ async def keep_snapshots(engine: Engine, every_s: float) -> None:
         sequence, begun = engine.journal.last_appended(), perf_counter()
         if engine.snapshot_due.is_set() or sequence - kept >= WORTHWHILE:
             engine.snapshot_due.clear()
-            # What could not be written is due at the next turn, however little has come.
+            # After a failure, the next one is due however few entries are new.
             kept = sequence if await write_snapshot_beside(engine) else -WORTHWHILE
         pause_s = REST * (perf_counter() - begun)
 
 
 async def write_recent(engine: Engine) -> None:
-    """Has a snapshot written, unless what has come since the last one is read sooner."""
+    """Write a snapshot, unless reading the entries since the last one takes less time."""
     path = engine.folder / FILE
     written = await asyncio.to_thread(snapshot_sequence, path)
     is_recent = False
     if written and not engine.snapshot_due.is_set():
-        sooner = max(WORTHWHILE, path.stat().st_size // ENTRY_BYTES)
-        is_recent = engine.journal.last_appended() - written < sooner
+        as_long = max(WORTHWHILE, path.stat().st_size // ENTRY_BYTES)
+        is_recent = engine.journal.last_appended() - written < as_long
     if not is_recent and _can_watch_processes():
         await write_snapshot_beside(engine)
 
 
 def _can_watch_processes() -> bool:
-    """Whether the system tells of a process's end by a file: not all do, and some sandboxes refuse."""
+    """Whether a file descriptor can stand for a process: not all systems and sandboxes allow it."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):
@@ -172,7 +172,7 @@ def _can_watch_processes() -> bool:
 
 
 async def write_snapshot_beside(engine: Engine) -> bool:
-    """Lets a copy of this process write what the windows hold now; whether that was kept."""
+    """Let a copy of this process write the windows as they are now; whether the file was kept."""
     try:
         newest = await engine.journal.query(newest_entry)
     except JournalError as error:
@@ -192,7 +192,7 @@ async def write_snapshot_beside(engine: Engine) -> bool:
         ended = await _wait_for_end(process, writer)
         if unsettled:
             await asyncio.wait(unsettled)
-        # Nobody discarded it meanwhile.
+        # `_stop_writer` takes it away when the file is discarded meanwhile.
         is_ours = engine.snapshot_writer == writer
         kept = ended == 0 and is_ours and all(each.exception() is None for each in unsettled)
         if kept:
@@ -211,7 +211,7 @@ async def write_snapshot_beside(engine: Engine) -> bool:
 
 
 async def _wait_for_end(process: int, writer: int) -> int:
-    """How a process ended, which is stopped when nobody waits for it any more."""
+    """The exit status of the writing process, which is killed if this is cancelled."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_reader(writer, ended.set)
@@ -227,7 +227,7 @@ async def _wait_for_end(process: int, writer: int) -> int:
 
 
 def _write_and_exit(engine: Engine, origin: SnapshotOrigin) -> NoReturn:
-    """The copy's whole life: none of the service's connections, files or signals are its own."""
+    """What the copy of the process does: it first drops the service's signals, files and connections."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)

@@ -88,7 +88,7 @@ def unknown_path() -> Problem:
 
 
 def nothing_at_root(*, has_console: bool) -> Problem:
-    """The answer to whoever opens the address to see what is there."""
+    """The answer at `/`, which says where the interface and the pages are."""
     pages = ", and the pages for people are at `/console`" if has_console else ""
     message = f"the interface is below `/v1`, `/schema` describes it{pages}"
     return not_found("path", f"there is nothing at this path: {message}")

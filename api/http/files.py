@@ -349,9 +349,9 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
         if at_once:
             check_scope(key, "rules:publish")
         if at_once and not terms.untested:
-            found = await require_passing(request, name, content)
+            of_tests = await require_passing(request, name, content)
         else:
-            found = []
+            of_tests = []
         try:
             stored = await store(
                 request.engine, key.account, key.id, file_kind.kind, name, content, newest
@@ -364,7 +364,7 @@ With `publish=true`, which needs the scope `rules:publish` too, the text's own t
             active = filling is UNSET
         else:
             filling, active = UNSET, request.account.files[file_kind.kind, name].active == number
-        warnings = place_diagnostics(name, stored.version.text, [*stored.warnings, *found])
+        warnings = place_diagnostics(name, stored.version.text, [*stored.warnings, *of_tests])
         warnings += place_unmet(request.engine, key.account, stored.version, stored.needs)
         state = VersionState(name, number, active, warnings, filling)
         return accepted_response(answer(state), filling, HTTPStatus.CREATED)
@@ -402,15 +402,15 @@ def activate_route(file_kind: FileKind) -> HTTPRouteHandler:
         terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
         version = find_version(request.account, file_kind.kind, name, chosen.version)
         if not (chosen.untested or was_active(request.account, version)):
-            found = await require_passing(request, name, version.text.encode())
+            of_tests = await require_passing(request, name, version.text.encode())
         else:
-            found = []
+            of_tests = []
         engine, account = request.engine, request.key.account
         needs = await needs_of(engine, account, version)
         filling = await publish_within_time(
             request, file_kind, name, chosen.version, planned, terms
         )
-        warnings = place_diagnostics(name, version.text, found)
+        warnings = place_diagnostics(name, version.text, of_tests)
         warnings += place_unmet(engine, account, version, needs)
         state = VersionState(name, chosen.version, filling is UNSET, warnings, filling)
         return accepted_response(answer(state), filling, HTTPStatus.OK)
@@ -441,14 +441,14 @@ def deactivate_route(file_kind: FileKind) -> HTTPRouteHandler:
 
 
 async def require_passing(request: Request, name: str, content: bytes) -> list[Diagnostic]:
-    """Return what the text is warned of. Raise `Problem` 422 with each of its own tests that fails,
+    """Run the text's own tests, and return the warnings. Raise `Problem` 422 with each test that fails
     and each `must` that a payment breaks.
     """
-    found = await try_beside(request.jobs, request.account, content)
-    errors = [each for each in found if each.severity == "error"]
+    diagnostics = await try_beside(request.jobs, request.account, content)
+    errors = [each for each in diagnostics if each.severity == "error"]
     if errors:
         raise invalid(place_diagnostics(name, content.decode("utf-8", "replace"), errors))
-    return found
+    return diagnostics
 
 
 async def publish_within_time(

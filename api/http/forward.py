@@ -39,8 +39,8 @@ HELD_BYTES = 1 << 16
 checked.
 """
 HELD_TOGETHER = 1 << 25
-"""The most bytes of bodies that a node holds for all requests with a key that it knows, and as many
-for all others; past it, requests are refused (503).
+"""The most bytes of bodies that a node holds for all requests with a known key, and again for all
+other requests; past it, requests are refused (503).
 """
 GRACE_S = 1.0
 """How long a former owner may still answer requests that were forwarded to it."""
@@ -152,8 +152,8 @@ async def _nothing_more() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request to forward: `headers` are those that were sent, but for the body's length, `client`
-    is the address of whoever sent it.
+    """A request to forward: `headers` are those that were sent, without the body's length; `client` is
+    its client's address.
     """
 
     method: str
@@ -239,7 +239,7 @@ class Forwarder:
         return Forwarded.ANSWERED
 
     async def _open_link(self, address: str, node: KnownNode) -> PaymentLink | None:
-        """Return a link that all who wait for one share. Raises `OSError`."""
+        """Return a link; all requests that wait for one at the same time get the same. Raises `OSError`."""
         if node.takes_no_link:
             return None
         if node.opening is None:

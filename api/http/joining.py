@@ -82,8 +82,8 @@ async def give_kept(engine: Engine, scope: HTTPScope, send: Send) -> None:
 
 
 async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext | None) -> None:
-    """Copy the owner's files to the folder of a node without windows of its own. If that fails,
-    they are built from the journal. Raises `Unavailable`.
+    """Copy the owner's files to the folder of a node that has no snapshot. If that fails, the windows
+    are filled from the journal. Raises `Unavailable`.
     """
     folder, shard = source.folder, journal.shard.number
     ages, snapshot = (folder / f"{name}.arriving" for name in (AGES_FILE, FILE))
@@ -102,20 +102,20 @@ async def take_kept(source: Database, journal: PostgresJournal, tls: SSLContext 
             asyncio.to_thread(take, name, path, is_checked=is_checked)
             for name, path, is_checked in ((AGES_FILE, ages, False), (FILE, snapshot, True))
         )
-        known = []
-        for found in await asyncio.gather(*taking, return_exceptions=True):
-            if isinstance(found, BaseException):
-                raise found
-            known.append(found)
+        amendments = []
+        for amendment in await asyncio.gather(*taking, return_exceptions=True):
+            if isinstance(amendment, BaseException):
+                raise amendment
+            amendments.append(amendment)
         remove_seen_times(folder / AGES_FILE)
         ages.replace(folder / AGES_FILE)
         snapshot.replace(folder / FILE)
-        write_seen_amendment(folder, journal.identity(), min(known))
+        write_seen_amendment(folder, journal.identity(), min(amendments))
         log.info("windows_taken", owner=standing.owner)
     except (OSError, HTTPException) as error:
         log.info("windows_not_taken", owner=standing.owner, reason=str(error) or "it is silent")
     finally:
-        # A node that is told to end would wait for a thread that waits for the owner.
+        # Without this, a node that is to stop would wait for the threads that wait for the owner.
         for each in sockets:
             with suppress(OSError):
                 each.shutdown(SHUT_RDWR)

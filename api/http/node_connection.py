@@ -20,8 +20,8 @@ SHARD = b"toll-shard"
 CONNECT_S = 1.0
 """The time limit for connecting to another node."""
 _UNCONFIRMED_S = 10
-"""How long a machine may confirm nothing before a connection to it has ended: one that is cut off says
-nothing, and would be waited for until TCP gives up, a quarter of an hour.
+"""How long a machine may confirm nothing before a connection to it counts as ended: without this, a
+machine that is cut off would be waited for until TCP gives up, after a quarter of an hour.
 """
 _END_IF_SILENT = {
     getattr(socket, name): value
@@ -45,7 +45,7 @@ class Broken(ConnectionError):  # noqa: N818 - named for what happened
 
 class NodeConnection(asyncio.Protocol):
     """`status` and `headers` are those of the answer to the last request; `is_whole` is true once
-    all of it has arrived. `used_at` (event loop time) is set by whoever keeps idle connections.
+    all of it has arrived. `used_at` (event loop time) is set when the connection becomes idle.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class NodeConnection(asyncio.Protocol):
         return b"".join(parts)
 
     def abort(self) -> None:
-        """Close the connection; whoever waits for an answer gets `Broken`."""
+        """Close the connection; a request that waits for its answer gets `Broken`."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -41,7 +41,7 @@ class PaymentLink(asyncio.Protocol):
         self._is_closed = False
         self._number = 0
         self._waiting: dict[int, asyncio.Future[tuple[int, bytes]]] = {}
-        # By what tells that a client repeats its head, and its address.
+        # The numbers of sent heads, by the bytes that a client repeats and its address.
         self._heads: dict[tuple[bytes, bytes, str | None], int] = {}
         self._gathered: list[bytes] = []
         self._rest = b""
@@ -73,7 +73,7 @@ class PaymentLink(asyncio.Protocol):
         return await answered
 
     def close(self) -> None:
-        """Close the connection; whoever waits for an answer gets `Broken`."""
+        """Close the connection; payments that wait for an answer get `Broken`."""
         self._is_closed = True
         if self._transport is not None:
             self._transport.abort()

@@ -75,10 +75,10 @@ def serve(settings: Settings, progress: Progress) -> None:
 
 
 def allow_open_files() -> None:
-    """Let the process open as many files as the system ever lets it.
+    """Let the process open as many files as the system allows.
 
-    A shell lets it open 1,024, which is fewer than `connections`: idle clients alone would take all,
-    and those that ask for health, or reads that open the journal, would find none.
+    A shell allows 1,024, fewer than `connections`: idle clients alone could use them all, and then
+    neither a health check nor a read of the journal could open one.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # where the most is no number
@@ -328,7 +328,7 @@ def settle_memory() -> None:
 
 
 class Server(uvicorn.Server):
-    """Stops when told to, and leaves signals and the end of the process to its caller."""
+    """Stops when `should_exit` is set, and leaves signals and the end of the process to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

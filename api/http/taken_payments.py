@@ -37,8 +37,8 @@ _AGREE_S: Final = 1.0
 
 
 class PaymentLinks:
-    """Takes connections over from the listener for nodes; `answer_of` tells what answers a shard's
-    payments, and a connection without any for `idle_s` seconds is closed.
+    """Takes connections over from the listener for nodes. `answer_of` returns what answers the payments
+    of a shard; a connection without payments for `idle_s` seconds is closed.
     """
 
     def __init__(

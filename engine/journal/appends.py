@@ -1,4 +1,4 @@
-"""What is known of appends without a query: those not yet settled, ids that none has used, and the
+"""What can be told of appends without a query: which are not settled, which ids are unused, and the
 newest arrival.
 
 An append is settled once it is on disk or lost.
@@ -24,10 +24,10 @@ SET_BACK: Final = HOUR
 
 
 class UncancellableFuture(asyncio.Future[None]):
-    """The future of an append: done once the append is settled, whoever awaits it.
+    """The future of an append: done once the append is settled.
 
     A task that is cancelled while it awaits this future is resumed only when the future is done, so
-    that the task knows whether it must undo what the entry stood for.
+    that the task knows whether it must undo the effects of the entry.
     """
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's signature
@@ -135,7 +135,7 @@ class InFlight:
 
     def has_prefix(self, account: int, prefix: str) -> bool:
         """Whether an unsettled entry of the account has an id that starts with `prefix`."""
-        return any(of == account and id_.startswith(prefix) for of, id_ in self._by_record)
+        return any(number == account and id_.startswith(prefix) for number, id_ in self._by_record)
 
     def first_use(self, account: int, key: str) -> asyncio.Future[None] | None:
         """The future of the append that uses the key and is unsettled; None without one."""
@@ -181,12 +181,12 @@ class UnusedIds:
         return used is not None and record_id not in used
 
     def begin_look_up(self, account: int, prefix: str) -> None:
-        """To be called before the database is asked whether it has ids with this prefix."""
+        """To be called before the database is queried for ids with this prefix."""
         self._appended.setdefault((account, prefix), set())
 
     def end_look_up(self, account: int, prefix: str, *, are_unused: bool) -> None:
-        """Take the answer: whether no entry with the prefix was on disk or being written when the
-        database was asked.
+        """Take the query's answer: `are_unused` if no entry with the prefix was on disk or being
+        written at its begin.
         """
         appended = self._appended.pop((account, prefix), None)
         if appended is not None:

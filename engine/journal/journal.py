@@ -68,8 +68,8 @@ class Journal(ABC):
 
         The future raises `Taken` or `Unavailable`. Then every append that was queued after it, up
         to the end of the loop's next iteration, fails too: it may have been decided from the lost
-        entry. Await the future directly, and undo what the entry stood for before the next await:
-        later appends rely on that. It can't be cancelled: a task that is cancelled while it waits
+        entry. Await the future directly, and undo the entry's effects before the next await: later
+        appends rely on that. It can't be cancelled: a task that is cancelled while it waits
         is resumed when the future is done, so that it can undo.
         """
 

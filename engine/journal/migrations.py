@@ -90,8 +90,8 @@ def _requests_of_commands(db: Database) -> None:
 
 @migrations(name="5")
 def _amendments(db: Database) -> None:
-    # Whoever follows the journal reads here which payments it must look at again. A number is never
-    # used twice, so that a follower sees that some are gone (`expire` removes them after a day).
+    # A follower reads here which payments were amended. A number is never used twice, so that it sees
+    # that some amendments are missing (`expire` removes them after a day).
     db.execute(
         "CREATE TABLE amendments (number INTEGER PRIMARY KEY AUTOINCREMENT,"
         " account INTEGER NOT NULL, kind INTEGER NOT NULL, id TEXT NOT NULL,"

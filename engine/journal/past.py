@@ -1,7 +1,7 @@
-"""Whether what was derived from a journal is of the past that the journal has now.
+"""Whether a file was derived from entries that the journal still has.
 
-A database that was restored, or that lost its last entries, gives their numbers to others: by numbers
-alone, a file that counts what was lost would be taken as soon as the journal has grown as far again.
+A database that was restored, or that lost its last entries, gives their sequence numbers to new ones.
+Once it has grown as far again, a file that counts lost entries can't be told by its number alone.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def newest_entry(connection: SqlConnection) -> Newest:
 
 
 def is_past(connection: SqlConnection, newest: Newest) -> bool:
-    """Whether this was the journal's newest entry: not said of one that was removed since, as that may
-    have been another of the same number."""
+    """Whether this entry is in the journal. False also for one that was removed since: another entry
+    may have had its number."""
     if newest.sequence > reads.last_sequence(connection):
         return False
     return reads.arrival_of(connection, newest.sequence) == newest.arrived

@@ -179,7 +179,7 @@ class Writer:
         try:
             refused = self._store.write(batch)
         except Exception as error:
-            # Of any type: those who await the appends must be told.
+            # Of any type: every caller that awaits an append must learn that it failed.
             self.failures += 1
             self.failure = str(error)
             self._store.disconnect()

@@ -1,6 +1,4 @@
-"""Make the erasures that are open, until they succeed: whoever asked for one has no reason to come
-back.
-"""
+"""Make the open erasures again until they succeed: the person who requested one may never come back."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ class Reading:
     plan: Plan
     keys: Callable[..., tuple[Key | None, ...]]
 
-    def reads(self, *given: Any) -> tuple[Read, ...]:
-        """Each window with the key of the group to read; `given` are the arguments of `keys`."""
+    def reads(self, *arguments: Any) -> tuple[Read, ...]:
+        """Each window with the key of the group to read; the arguments are those of `keys`."""
         windows = self.plan.windows
-        return tuple(zip(windows, self.keys(*given), strict=True)) if windows else ()
+        return tuple(zip(windows, self.keys(*arguments), strict=True)) if windows else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +110,16 @@ def counting_cost(program: Rule | Scorecard | EventType, vocabulary: Vocabulary)
 def reading_of(
     program: Rule | Scorecard | EventType, vocabulary: Vocabulary, digests: Digests | None = None
 ) -> Reading:
-    """Compile only the program's reads of history. `digests` are the program's, made here where nobody
-    has them."""
-    known = digests or Digests(program.lets)
+    """Compile only the program's reads of history. `digests` are the program's, computed here if they
+    are not given."""
+    digests = digests or Digests(program.lets)
 
     def compiled(series: Series) -> CompiledSeries:
-        made = compile_series(series, known, vocabulary)
+        made = compile_series(series, digests, vocabulary)
         return made if series.event is None else fit_series(made, series, program.lets)
 
-    counting = partial(Counting, digests=known, vocabulary=vocabulary)
+    counting = partial(Counting, digests=digests, vocabulary=vocabulary)
     return Reading(
-        plan=plan(program.histories, program.lets, compiled, known.of, counting),
-        keys=compile_reads(program, known, vocabulary),
+        plan=plan(program.histories, program.lets, compiled, digests.of, counting),
+        keys=compile_reads(program, digests, vocabulary),
     )

@@ -100,7 +100,7 @@ def person_of(account: Account, author: str) -> str:
 
 
 def origin_of(account: Account, author: str) -> str:
-    """The person responsible for an author: for a key without an owner, whoever made it."""
+    """The person responsible for an author: a key's owner, or else the author who created the key."""
     while (key := account.keys.get(author)) is not None:
         author = key.owner or key.created_by
     return author

@@ -88,7 +88,7 @@ class AccountWindows:
         self._fillings: dict[int, SeriesFilling] = {}
         # How many records may be observed before the cap is checked again.
         self._records_until_check = 0
-        # By `id` of a window or of a tuple of them, which the value refers to, so that it stays alive.
+        # By `id` of a window or of a tuple of windows; the value refers to the key, which so stays alive.
         self._readers: dict[int, tuple[Window, Reader]] = {}
         self._own: dict[int, OwnReaders] = {}
 
@@ -122,9 +122,9 @@ class AccountWindows:
         whole, at = self._whole, record.time
         defer = self._deferring(_change(sequence, record)) if self._fillings else ()
         whole.arrive(record.arrived)
-        further: list[Value | None] = [None] * len(reads)
+        read_values: list[Value | None] = [None] * len(reads)
         if reads:
-            self._read(reads, at, further, of_earlier=True)
+            self._read(reads, at, read_values, of_earlier=True)
         ages: list[tuple[int, Value | None]] = []
         if record.before is None:
             groups = whole.observe(sequence, record.event, at, record.state)
@@ -146,13 +146,13 @@ class AccountWindows:
         if self._records_until_check < 0 and self.enforce_cap():
             self.require(reads, own)
         if reads:
-            self._read(reads, at, further, of_earlier=False)
+            self._read(reads, at, read_values, of_earlier=False)
         if not own:
-            return tuple(further)
-        values = self._own_at(own, groups, at)
+            return tuple(read_values)
+        own_values = self._own_at(own, groups, at)
         for index, age in ages:
-            values[index] = age
-        return (*values, *further)
+            own_values[index] = age
+        return (*own_values, *read_values)
 
     def read(self, reads: Sequence[Read], at: int) -> tuple[Value | None, ...]:
         """Read windows that `require` has prepared, as of event time `at` (µs)."""
@@ -317,7 +317,7 @@ class AccountWindows:
     def _read(
         self, reads: Sequence[Read], at: int, values: list[Value | None], *, of_earlier: bool
     ) -> None:
-        """Set in `values` the reads of windows that are `is_of_earlier`, or of those that are not."""
+        """Set in `values` the reads of windows whose `is_of_earlier` is `of_earlier`."""
         ages, is_late = self._whole.ages, at < self._whole.clock.newest - self._late
         for index, (window, key) in enumerate(reads):
             if key is None or window.is_of_earlier is not of_earlier:
@@ -370,8 +370,8 @@ class AccountWindows:
         ]
 
     def _deferring(self, change: StateChange) -> list[tuple[SeriesFilling, ElementsChange]]:
-        """What each filling is to defer of a change. As the states' environments may have to read the
-        journal, which can fail, this is called before anything is counted."""
+        """What each filling is to defer of a change. It is called before anything is counted: computing
+        it may read the journal, for the states' environments, and fail."""
         return [
             (filling, filling.series_set.elements_changed(change))
             for filling in self._fillings.values()

@@ -19,7 +19,7 @@ from tollkeeper.grammar.checker.aggregates import MAX_STREAK
 from tollkeeper.grammar.program import AggregateFunction
 
 CACHED = 65_536
-"""The groups, of all accounts, whose first and last times are cached: this many to twice as many."""
+"""How many groups, of all accounts, have their first and last times cached: up to twice as many."""
 
 Bounds: TypeAlias = tuple[int, int] | None
 """The first and the last time of a group, None for one that was never seen."""
@@ -31,7 +31,7 @@ class SeenTimes(Protocol):
     """The event times (µs) at which each group was seen."""
 
     def reach(self, sequence: int) -> None:
-        """The following changes are those of this sequence number."""
+        """Set the sequence number of the changes that follow."""
         ...
 
     def add(self, group: Group, time: int) -> None: ...
@@ -125,12 +125,12 @@ class RecentBounds:
         self._old: dict[tuple[int, Group], Bounds] = {}
 
     def find(self, name: tuple[int, Group]) -> Bounds | Unknown:
-        found = self._new.get(name, UNKNOWN)
-        if found is UNKNOWN:
-            found = self._old.get(name, UNKNOWN)
-            if found is not UNKNOWN:
-                self.hold(name, found)
-        return found
+        bounds = self._new.get(name, UNKNOWN)
+        if bounds is UNKNOWN:
+            bounds = self._old.get(name, UNKNOWN)
+            if bounds is not UNKNOWN:
+                self.hold(name, bounds)
+        return bounds
 
     def hold(self, name: tuple[int, Group], bounds: Bounds) -> None:
         self._new[name] = bounds
@@ -145,10 +145,10 @@ class RecentBounds:
 class StoredSeenTimes:
     """`SeenTimes` of the series `number` in the file, first being filled, then followed or live.
 
-    While it is filled or followed, its changes are collected as differences of counts, so that the
-    file need not be asked for any, and it is not read. Once it is live, a change sets the new count
-    of a time. `written_up_to` is the sequence number up to which the file has it whole, None when it
-    does not.
+    While it is filled or followed, it can't be read, and its changes are collected as differences of
+    counts, which need no look at the file. Once it is live, a change sets the new count of a time.
+    `written_up_to` is the sequence number up to which the file has the whole series, None if it
+    has not.
     """
 
     def __init__(
@@ -218,12 +218,12 @@ class StoredSeenTimes:
         if bounds is None or bounds[1] <= after:
             return 0
         unwritten = self._unwritten(group)
-        found = sum(times for time, times in unwritten.items() if time > after)
+        counted = sum(times for time, times in unwritten.items() if time > after)
         for time, times in self._file.counts_after(self.number, hash_group(group), after):
-            if found >= most:
+            if counted >= most:
                 break
-            found += 0 if time in unwritten else times
-        return min(found, most)
+            counted += 0 if time in unwritten else times
+        return min(counted, most)
 
     def discard(self) -> None:
         self.is_given_up = True
@@ -240,7 +240,8 @@ class StoredSeenTimes:
         return taken
 
     def end_filling(self, sequence: int) -> None:
-        """Follow: the series has all changes up to this sequence number, and is told of later ones."""
+        """Begin to follow: the series has all changes up to this sequence number, and will get all later
+        ones."""
         self._sequence = max(self._sequence, sequence)
         self.is_filled = True
 

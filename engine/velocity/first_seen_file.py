@@ -147,7 +147,7 @@ class SeenTimesFile(SideFile):
         super().close()
 
     def _fill_filter(self) -> None:
-        # Whoever reads a file that can't be used finds out; until then, it is asked for every group.
+        # A file that can't be used makes the next read fail. Without the filter, every read uses the file.
         with suppress(sqlite3.Error), closing(connect(self._path, DURABILITY)) as connection:
             for (series,) in connection.execute(_IN_USE).fetchall():
                 groups = b""
@@ -278,8 +278,8 @@ def _unsign_zero(part: Value) -> Value:
 def _write_rows(
     connection: sqlite3.Connection, statement: str, rows: Sequence[StoredCount]
 ) -> None:
-    """Write rows by a statement with a place for them, many at once: a statement for each takes twice
-    as long, and asks for the interpreter each time."""
+    """Write rows, many by one statement, into whose text their placeholders are put: one statement a
+    row takes twice as long, and needs the interpreter's lock for each."""
     for begin in range(0, len(rows), _WRITTEN):
         some = rows[begin : begin + _WRITTEN]
         places = ", ".join(["(?, ?, ?, ?)"] * len(some))

@@ -40,10 +40,11 @@ from tollkeeper.engine.velocity.spooled_changes import HashedChange, SpooledChan
 
 EVERY_S = 5.0
 """The seconds between two writes of changes: many at once cost less, as most are to different pages of
-the file. A start after a crash reads so much more of the journal, and a takeover waits for one write."""
+the file. A start after a crash reads the journal's last `EVERY_S` seconds, a takeover waits for a write.
+"""
 FILLED = 20_000
-"""The collected changes of a series being filled that are held before they are spooled: as many are
-sorted within 10 ms, while the interpreter does nothing else."""
+"""How many collected changes of a series being filled are held before they are spooled: sorting them
+takes 10 ms, in which the interpreter does nothing else."""
 
 SeriesName: TypeAlias = tuple[int, str]
 """An account, and the digest of one of its series."""
@@ -57,7 +58,7 @@ class SeenTimesStore:
     """All series in the file. Those that go beyond the journal's `last` sequence number are given up:
     they belong to another journal, or to one that was restored.
 
-    Series are live once they are filled, but between `follow` and `own`.
+    Series are live once they are filled, except between `follow` and `own`.
     """
 
     def __init__(self, folder: Path, file: SeenTimesFile, last: int, newest: ReadNewest) -> None:
@@ -70,7 +71,7 @@ class SeenTimesStore:
         self._stored: dict[SeriesName, StoredSeries] = {}
         self._given_up: list[int] = []
         self._series: dict[SeriesName, StoredSeenTimes] = {}
-        # Of series being filled, what came so far, when it was too much for memory.
+        # The changes so far of series being filled, where they are too many for memory.
         self._spooled: dict[SeriesName, SpooledChanges] = {}
         self._rewritten: set[int] = set()
         self._lock = asyncio.Lock()
@@ -98,11 +99,11 @@ class SeenTimesStore:
         return self._series[name]
 
     def follow(self) -> None:
-        """Keep series that are filled from now on up to date only, without reading them."""
+        """Only keep the series that are filled from now on up to date; they can't be read."""
         self._is_following = True
 
     async def own(self, written: Written) -> None:
-        """Write what was followed, as far as the file can be written, and make all series live."""
+        """Write the changes that were followed, if the file can be written, and make all series live."""
         with suppress(JournalError):
             await self.write(written)
         self._is_following = False
@@ -139,8 +140,8 @@ class SeenTimesStore:
                         await self._spool(name, series)
 
     async def write_filled(self, account: int, digests: Iterable[str], beyond: int) -> None:
-        """Write what was spooled of the series, and the collected changes of those that hold more than
-        `beyond` of them. Raises `Unavailable`.
+        """Write the spooled changes of the series, and the collected changes of each that holds more
+        than `beyond`. Raises `Unavailable`.
         """
         async with self._lock:
             opened = self._opened_series(account, digests)
@@ -191,7 +192,7 @@ class SeenTimesStore:
             self._spooled.pop(name).close()
 
     def drop_spooled(self) -> None:
-        """Drop what was spooled of series that are not filled to the end."""
+        """Drop the spooled changes of series whose filling did not end."""
         for spooled in self._spooled.values():
             spooled.close()
         self._spooled.clear()
@@ -272,7 +273,7 @@ def _add_next(
     ranges: Iterator[list[HashedChange]],
     connection: sqlite3.Connection,
 ) -> bool:
-    """Add one range of what was spooled; False when there is none left."""
+    """Add one range of the spooled changes; False when none is left."""
     changes = next(ranges, None)
     if changes is None:
         return False
@@ -344,6 +345,6 @@ async def open_seen_times(
     with ExitStack() as stack:
         async with open_seen_times_file(folder) as file:
             store = SeenTimesStore(folder, file, last, newest)
-            # Once the file is closed: until then its thread may read what was spooled.
+            # After the file is closed: until then its thread may read spooled changes.
             stack.callback(store.drop_spooled)
             yield store

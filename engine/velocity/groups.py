@@ -252,9 +252,9 @@ class Groups:
 
 
 class Queue:
-    """Elements on their way into groups of several series, which have them all after `flush`.
+    """Elements on their way into groups of several series; after `flush`, none is waiting.
 
-    In C up to 64 wait, and the memory that their groups lie in is asked for together. Here none waits.
+    In C, up to 64 wait, so that the memory of all their groups is fetched at once. Here, none waits.
     """
 
     def put_into(self, groups: Groups) -> Put:

@@ -163,15 +163,15 @@ class SeriesSet:
 
         Index 0 holds None, for series that are not in the set.
         """
-        found: dict[str, int] = {}
-        before = 1
+        positions: dict[str, int] = {}
+        first = 1
         for counted, plans, *_ in self._find_routes(event, False):
-            found |= {
-                plan.digest: before + position
+            positions |= {
+                plan.digest: first + position
                 for plan, position in zip(plans, counted.positions, strict=True)
             }
-            before += 1 + max(counted.positions, default=-1)
-        return found
+            first += 1 + max(counted.positions, default=-1)
+        return positions
 
     def change(self, change: StateChange) -> None:
         """Apply a live change to each series that it concerns."""
@@ -187,14 +187,14 @@ class SeriesSet:
 
     def elements_changed(self, change: StateChange) -> ElementsChange:
         """The elements that a live change removes and adds, for `change_elements`."""
-        found = []
+        by_series = []
         for route in self._find_routes(change.event, change.decided):
             before, after = _elements_of_states(route, change.old, change.new)
             for index, plan in enumerate(route.plans):
                 removed, added = before.get(index, ()), after.get(index, ())
                 if removed != added:
-                    found.append((plan.digest, tuple(removed), tuple(added)))
-        return ElementsChange(change.sequence, change.event, change.time, tuple(found))
+                    by_series.append((plan.digest, tuple(removed), tuple(added)))
+        return ElementsChange(change.sequence, change.event, change.time, tuple(by_series))
 
     def change_elements(self, change: ElementsChange) -> None:
         """Apply a live change to each series that it concerns and that is still in the set."""
@@ -212,12 +212,12 @@ class SeriesSet:
         for route in self._find_routes(event, False):
             before, after = _elements_of_states(route, old, new)
             if before != after:
-                # What is to be removed may still wait.
+                # The elements to remove may still wait in the queue.
                 self.queue.flush()
                 _replace(route, time, before, after, None)
 
     def reach(self, sequence: int) -> None:
-        """Tell the series for ages that the next changes are of this sequence number."""
+        """Set the sequence number of the next changes in the series for ages."""
         for ages in self.ages.values():
             ages.seen_times.reach(sequence)
 
@@ -284,8 +284,8 @@ class SeriesSet:
         routes = []
         for counted, members in plan_counting(list(plans.values())):
             series = [tuple(by_digest[plan.digest]) for plan in members]
-            puts = [_join_puts(list(map(self._put, those))) for those in series]
-            live = [_join_puts(list(map(self._live_put, those))) for those in series]
+            puts = [_join_puts(list(map(self._put, both))) for both in series]
+            live = [_join_puts(list(map(self._live_put, both))) for both in series]
             routes.append(SeriesRoute(counted, members, tuple(series), tuple(puts), tuple(live)))
         return routes
 
@@ -322,13 +322,13 @@ def _replace(
 ) -> None:
     """Remove the elements of a record's old state, and add those of its new one, by series' index.
 
-    A series that has the change at `sequence` from the journal already is left as it is.
+    A series that was filled with the change at `sequence` from the journal is left as it is.
     """
-    for index, those in enumerate(route.series):
+    for index, both in enumerate(route.series):
         removed, added = before.get(index, ()), after.get(index, ())
         if removed == added:
             continue
-        for series in those:
+        for series in both:
             if sequence is None or sequence > series.up_to:
                 _replace_elements(series, time, removed, added)
 

@@ -7,9 +7,9 @@ past of it, or of another version is not used: the start then only takes longer.
 A line that names the format is followed by blocks: a length (4 bytes, little-endian), the BLAKE2b
 digest (16 bytes) of the content, and the content, in MessagePack. The last block has their number.
 
-Series that count the same payments hold the same texts. An account's texts stand in the file once:
-each block has those that come first in it, and names texts by their numbers, from 0 in the order of
-the account's blocks. So they are one object each when they are read, too, as they were in the windows.
+Series that count the same payments hold the same texts. Each text of an account is in the file once,
+in the first block that holds it; all blocks refer to it by its number, from 0 in the order of the
+account's blocks. So each is one object again when it is read, as it was in the windows.
 """
 
 from __future__ import annotations
@@ -207,14 +207,14 @@ def _block(part: SeriesPart, numbers: dict[str, int]) -> Block:
 
 
 def _packed(numbers: dict[str, int], added: list[str], values: list[Any]) -> Packed:
-    """Texts as their numbers; tuples, which are of as many parts each, as a column of each part."""
+    """Texts as their numbers; tuples, all of the same length, as one column for each part."""
     if not values or type(values[0]) is not tuple:
-        found = number_texts(numbers, added, values, NO_PART)
-        return values if found is None else found
+        numbered = number_texts(numbers, added, values, NO_PART)
+        return values if numbered is None else numbered
     columns: dict[int, list[Any] | bytes] = {}
     for part in range(len(values[0])):
-        found = number_texts(numbers, added, values, part)
-        columns[part] = [value[part] for value in values] if found is None else found
+        numbered = number_texts(numbers, added, values, part)
+        columns[part] = [value[part] for value in values] if numbered is None else numbered
     return columns
 
 
@@ -227,7 +227,7 @@ def _unpacked(packed: Packed, texts: list[str]) -> list[Any]:
 
 
 def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
-    found: dict[tuple[int, str], SnapshotSeries] = {}
+    index: dict[tuple[int, str], SnapshotSeries] = {}
     texts: defaultdict[int, list[str]] = defaultdict(list)
     blocks = 1
     while True:
@@ -242,14 +242,14 @@ def _index(file: BinaryIO) -> dict[tuple[int, str], SnapshotSeries]:
             break
         of_account = texts[each.account]
         of_account += each.texts
-        held = found.setdefault(
+        held = index.setdefault(
             (each.account, each.series), SnapshotSeries(each.reach, each.newest, [], of_account)
         )
         held.offsets.append(offset)
         blocks += 1
     if msgspec.msgpack.decode(body, type=End).blocks != blocks or file.read(1):
         raise SnapshotError("it is not all there")
-    return found
+    return index
 
 
 def _is_overwritten(body: bytes) -> bool:

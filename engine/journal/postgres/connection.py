@@ -84,7 +84,7 @@ def translated(query: str) -> str:
 class PostgresConnection:
     """A statement by itself is a transaction. Raises `Unavailable` when the database can't be used.
 
-    `was_warned` is set by a commit that no standby confirmed; whoever reads it resets it.
+    `was_warned` is set by a commit that no standby confirmed; callers reset it before a commit.
     """
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
@@ -110,7 +110,7 @@ class PostgresConnection:
         self.raw.close()
 
     def break_off(self) -> None:
-        """Ends it under whoever waits for an answer in another thread, who gets `Unavailable`."""
+        """End the connection; a caller that waits for an answer in another thread gets `Unavailable`."""
         with suppress(psycopg.Error, OSError), socket.socket(fileno=dup(self.raw.fileno())) as same:
             same.shutdown(socket.SHUT_RDWR)
 

@@ -195,7 +195,7 @@ class PostgresJournal(Journal):
         if self._store.trouble is not None:
             return self._store.trouble
         if time.monotonic() - self._store.proved_at > LEASE_S:
-            return "the database has not confirmed for long whose journal it is"
+            return f"the database has not confirmed the ownership for {LEASE_S:g} s"
         return self._writer.failure
 
     def trusted_clock(self) -> int:
@@ -220,7 +220,7 @@ class PostgresJournal(Journal):
                 is_there = await self.query(
                     lambda connection: reads.exists(connection, account, kind, record_id)
                 )
-            # Whoever asked at the same time may have appended it meanwhile.
+            # Another request with this id may have appended it meanwhile.
             is_appended = watch.is_touched or self._in_flight.futures(account, record_id, kind)
             if is_there or not is_appended:
                 self._require_own()
@@ -232,8 +232,8 @@ class PostgresJournal(Journal):
         Blocks as `replay`.
         """
         with self._reader() as connection:
-            found = reads.states(connection, account, record_id)
-        return [entry for entry in found if entry.sequence <= up_to]
+            states = reads.states(connection, account, record_id)
+        return [entry for entry in states if entry.sequence <= up_to]
 
     def list_entries(
         self, account: int, list_name: str, *, beyond: str | None = None
@@ -317,8 +317,8 @@ class PostgresJournal(Journal):
             await self.renew()
 
     async def renew(self) -> None:
-        """Renew the lease, and tell followers what the standby has by now. Raises `Unavailable`."""
-        # As every transaction of the owner does.
+        """Renew the lease, and write for followers what the standby has by now. Raises `Unavailable`."""
+        # Every transaction of the owner does both.
         await super().flush()
 
     async def _renew_in_time(self) -> None:
@@ -352,8 +352,8 @@ class PostgresJournal(Journal):
             await asyncio.shield(self._confirmation)
 
     def end_within(self, seconds: float) -> None:
-        """Whatever waits for the database then gets `Unavailable`: a commit waits for a standby as
-        long as there is none, and what became of it is left to the next owner."""
+        """After `seconds`, end every wait for the database with `Unavailable`: a commit may wait for a
+        standby without end, and the next owner finds out whether it was made."""
         if self._breaking_off is None:
             loop = asyncio.get_running_loop()
             self._breaking_off = loop.call_later(seconds, self._connections.break_off)

@@ -1,7 +1,7 @@
 """Which process owns the journal: one at a time, by a lease on the database's clock.
 
 The lease only says when another process may take over. What stops a former owner is the epoch:
-each taking over raises it, and each append compares it in its own transaction.
+each takeover raises it, and each append compares it in its own transaction.
 """
 
 # ruff: noqa: S608 - only constants of this package are put into the queries
@@ -102,7 +102,7 @@ def try_to_take(
     if row is None:
         return False
     if connection.was_warned:
-        raise Unavailable("no standby has heard whose journal it is")
+        raise Unavailable("no standby has confirmed the takeover")
     ownership.epoch, ownership.last_place = row
     return True
 
@@ -124,8 +124,8 @@ def begin_epoch(connection: PostgresConnection, ownership: Ownership) -> bool:
 
 
 def shut_out(connection: PostgresConnection) -> bool:
-    """Begins an epoch of nobody, so that nobody who owned the journal before can still write; False
-    while an owner's lease lasts."""
+    """Begin an epoch without an owner, so that no former owner can write any more; False while an
+    owner's lease lasts."""
     return connection.execute(_SHUT_OUT).fetchone() is not None
 
 

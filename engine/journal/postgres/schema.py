@@ -235,8 +235,8 @@ CREATE INDEX shadows_by_account ON journal (account, place) WHERE kind = {Kind.S
 
 class Migration(NamedTuple):
     """A change of the tables. An *addition* does not affect releases that don't know it, so that nodes
-    of both releases can share the tables. Any other change is made while
-    nobody uses the tables, and shuts out whoever comes back to them without knowing it."""
+    of both releases can share the tables. Any other change is made while no process uses the tables;
+    afterwards, a release that doesn't know it can't open them."""
 
     script: str
     is_addition: bool = False

@@ -84,15 +84,15 @@ def _make_shards(connection: PostgresConnection, url: str, count: int) -> None:
 
 
 def owner_addresses(urls: Sequence[str]) -> list[str]:
-    """Where the owner of each shard is reached, empty for one that nobody is known to own."""
-    found: list[str] = []
+    """The address of each shard's owner, empty for a shard without a known owner."""
+    addresses: list[str] = []
     with suppress(psycopg.Error, Unavailable):
         for url in urls:
             with closing(connect(url)) as connection:
                 standing = standing_of(connection)
-            found.append(standing.address if standing.is_held else "")
-    # Whoever starts does not wait for each shard of a database that does not answer.
-    return found + [""] * (len(urls) - len(found))
+            addresses.append(standing.address if standing.is_held else "")
+    # After a failure, the rest stays unknown: a start must not wait for the database once per shard.
+    return addresses + [""] * (len(urls) - len(addresses))
 
 
 def home_of(connection: SqlConnection, account: str) -> int:

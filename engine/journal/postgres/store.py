@@ -326,7 +326,7 @@ def _change_lists(connection: PostgresConnection, append: Append) -> None:
         for change in append.contents:
             list_contents.change_list(connection, account, sequence, change)
     except Unavailable as error:
-        # Whether the entry or the database is the reason is told by the database's own error.
+        # The database's own error says whether the entry or the database is at fault.
         raise error.__cause__ or error from None
 
 

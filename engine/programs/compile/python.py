@@ -30,7 +30,7 @@ def compile_rule(
     rule: p.Rule, vocabulary: Vocabulary, digests: Digests | None = None
 ) -> Callable[[Any, int | None, Sequence[Value | None], Environment], int]:
     """The rule as a function of (p, s, h, e) that gives the index of the met condition, -1 when none
-    is. `digests` are the rule's, made here where nobody has them."""
+    is. `digests` are the rule's, computed here if they are not given."""
     digests = digests or Digests(rule.lets)
     roots = [condition.when for condition in rule.conditions]
     made = module(("p", "s", "h", "e"), roots, digests, rule.histories, vocabulary)
@@ -47,7 +47,7 @@ def compile_scorecard(
     scorecard: p.Scorecard, vocabulary: Vocabulary, digests: Digests | None = None
 ) -> Callable[[Any, Sequence[Value | None], Environment], int]:
     """The scorecard as a function of (p, h, e) that gives the score in hundredths. `digests` are the
-    scorecard's, made here where nobody has them."""
+    scorecard's, computed here if they are not given."""
     digests = digests or Digests(scorecard.lets)
     roots = [
         part for each in scorecard.signals for part in (each.when, each.adds) if part is not None

@@ -279,10 +279,10 @@ async def test_a_taking_over_that_no_standby_has_does_not_count(database, make):
         await journal.append(make(1))
     async with follow_database(database) as journal:
         without_standby(database, "shards")
-        with pytest.raises(Unavailable, match="no standby has heard whose journal it is"):
+        with pytest.raises(Unavailable, match="no standby has confirmed the takeover"):
             await journal.take_over("serve", "")
         expire(database)
-        with pytest.raises(Unavailable, match="no standby has heard whose journal it is"):
+        with pytest.raises(Unavailable, match="no standby has confirmed the takeover"):
             async with open_database(database, "serve"):
                 pass
         with_standby(database, "shards")

@@ -323,7 +323,7 @@ def note_alerts(folder: Path) -> None:
     with closing(schema.connect_for_reading(folder)) as journal:
         last = reads.last_sequence(journal)
     with closing(sqlite3.connect(folder / ALERTS_FILE)) as alerts, alerts:
-        outbox.set_listed(alerts, last)
+        outbox.set_entered(alerts, last)
 
 
 def steady_pause(server: Server, rate: float) -> int:

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import chain, groupby
 
 from tollkeeper.engine.amendments_file import read_seen_amendment, write_seen_amendment
+from tollkeeper.engine.enter_alerts import recover_alerts
 from tollkeeper.engine.filling import fill, records_in
 from tollkeeper.engine.journal.connection import SqlConnection
 from tollkeeper.engine.journal.contract import JournalError, Unavailable
@@ -30,7 +31,6 @@ from tollkeeper.engine.journal.reads import (
     sequence_at,
     stretch_of,
 )
-from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.labels.label import verdict_in
 from tollkeeper.engine.labels.payment_state import past_environments
 from tollkeeper.engine.lists.contents import Contents, add_entries, build_contents, remove_values

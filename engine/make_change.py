@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TypeVar
 
+from tollkeeper.engine.enter_alerts import settle_transitions
 from tollkeeper.engine.journal.entries import (
     Entry,
     Kind,
     ListChange,
 )
-from tollkeeper.engine.keep import count_transitions, note_transitions, withdraw_transitions
+from tollkeeper.engine.keep import count_transitions, withdraw_transitions
 from tollkeeper.engine.lists.contents import Contents, build_contents
 from tollkeeper.engine.monitors.alerts import EventOutcome
 from tollkeeper.engine.monitors.lone_publications import lone_publication
@@ -78,7 +79,7 @@ async def make_change(
         if kept is None or kept.exception() is not None:
             engine.state, engine.active = state, active
             withdraw_transitions(engine.monitors, account, sequence, transitions)
-    await note_transitions(engine, account, sequence, transitions)
+    await settle_transitions(engine, account, sequence, transitions)
 
 
 async def change_account(

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from tollkeeper.engine.clock_watch import ClockWatch, since_machine_start
+from tollkeeper.engine.enter_alerts import recover_alerts
 from tollkeeper.engine.facts.clients import Clients
 from tollkeeper.engine.filling import fill
 from tollkeeper.engine.folder_key import KEY_FILE, FolderKey, NameUse, Spot, open_folder_key
@@ -30,7 +31,6 @@ from tollkeeper.engine.journal.source import (
     open_source,
 )
 from tollkeeper.engine.journal.writer import WAITING_LIMIT
-from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.make_change import contents_of
 from tollkeeper.engine.monitors.outbox_file import open_outbox

@@ -26,6 +26,7 @@ from tollkeeper.api.http.serve import (
 )
 from tollkeeper.api.http.settings import Settings
 from tollkeeper.api.http.shard_requests import ShardRequests
+from tollkeeper.engine.enter_alerts import write_entered
 from tollkeeper.engine.following import (
     Following,
     Interrupted,
@@ -54,7 +55,6 @@ from tollkeeper.engine.journal.postgres.nodes import (
 from tollkeeper.engine.journal.postgres.ownership import JournalStanding
 from tollkeeper.engine.journal.postgres.schema import awaits_standby
 from tollkeeper.engine.journal.source import Database
-from tollkeeper.engine.keep import note_listed
 from tollkeeper.engine.key_uses import read_key_uses
 from tollkeeper.engine.lateness import keep_lateness
 from tollkeeper.engine.offline.jobs.jobs import Jobs
@@ -445,7 +445,7 @@ async def _hand_over(
     working.cancel()
     await asyncio.wait([working])
     with suppress(JournalError):
-        await note_listed(following.engine)
+        await write_entered(following.engine)
     await following.journal.hand_over(to)
     log.info("handed_over", **shard.named(), seconds=round(monotonic() - begun, 3))
 

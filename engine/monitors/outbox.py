@@ -184,7 +184,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     _migrations.apply(Database(connection))
 
 
-def listed_up_to(connection: SqlConnection) -> int:
+def entered_up_to(connection: SqlConnection) -> int:
     """The sequence number up to which all alerts have been entered."""
     (sequence,) = connection.execute("SELECT place FROM noted").fetchone()
     return int(sequence)
@@ -351,7 +351,7 @@ def forget_webhook(connection: SqlConnection, account: int, url: str) -> None:
     connection.execute("DELETE FROM given_up WHERE account = ? AND url = ?", (account, url))
 
 
-def set_listed(connection: SqlConnection, sequence: int) -> None:
+def set_entered(connection: SqlConnection, sequence: int) -> None:
     """Record that all alerts up to `sequence` have been entered."""
     connection.execute("UPDATE noted SET place = ? WHERE place < ?", (sequence, sequence))
 

@@ -74,7 +74,7 @@ async def open_outbox(source: JournalSource, journal: Journal) -> AsyncIterator[
         file = SideFile(path, "FULL")
         await file.write(outbox.create_tables)
         claim_file(path, journal.identity())
-        known, last = file.read(outbox.listed_up_to), journal.last_sequence()
+        known, last = file.read(outbox.entered_up_to), journal.last_sequence()
         if known > last:
             file.close()
             raise JournalError(

@@ -153,14 +153,14 @@ class MonitorStates:
 class Monitors:
     """The monitors' state in a running engine.
 
-    Transitions up to sequence number `noted` have been entered into alerts and outbox. `open` are
+    Transitions up to sequence number `entered` have been entered into the outbox. `open` are
     the sequence numbers of records whose transitions are not there yet, `missed` those that could
     not be entered, with their account and transitions. `raised` is set whenever the outbox has new
     notices.
     """
 
     states: MonitorStates = field(default_factory=MonitorStates)
-    noted: int = 0
+    entered: int = 0
     open: set[int] = field(default_factory=set)
     missed: dict[int, tuple[int, Sequence[Transition]]] = field(default_factory=dict)
     raised: asyncio.Event = field(default_factory=asyncio.Event)

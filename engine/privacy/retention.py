@@ -11,10 +11,10 @@ from tollkeeper.engine.journal.contract import Fenced, JournalError, Unavailable
 from tollkeeper.engine.journal.damage import UNREADABLE
 from tollkeeper.engine.journal.entries import Kind
 from tollkeeper.engine.journal.retention import OldRecord, TakeTurns
-from tollkeeper.engine.keep import purge_alerts, purge_states
 from tollkeeper.engine.labels.payment_state import payment_state
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.privacy.forgetting import payment_record, rewriting, uncount
+from tollkeeper.engine.purge_alerts import purge_alerts, purge_states
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.stored_records import event_reader
 from tollkeeper.engine.velocity.contract import Record

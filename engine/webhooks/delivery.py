@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 import httpcore
 from msgspec.structs import replace
 
+from tollkeeper.engine.enter_alerts import enter_missed, write_entered_if_due
 from tollkeeper.engine.folder_key import FolderKey
 from tollkeeper.engine.journal.contract import JournalError
 from tollkeeper.engine.journal.damage import UNREADABLE
 from tollkeeper.engine.journal.entries import Entry
-from tollkeeper.engine.keep import note_missed, remember_progress
 from tollkeeper.engine.log import get_logger
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert, Delivery
@@ -97,7 +97,7 @@ async def deliver(engine: Engine, make_body: MakeBody) -> None:
         try:
             while True:
                 try:
-                    await note_missed(engine)
+                    await enter_missed(engine)
                     await put_notices(engine)
                     await _start_due(under_way)
                     is_held_up = False
@@ -143,7 +143,7 @@ async def _start_due(under_way: _UnderWay) -> None:
         async with asyncio.timeout(_POLL_S):
             await engine.monitors.raised.wait()
     except TimeoutError:
-        await remember_progress(engine)
+        await write_entered_if_due(engine)
 
 
 def _has_place(under_way: _UnderWay, target: _Target) -> bool:

@@ -1,4 +1,4 @@
-"""Which journal entries webhooks get notices of; alerts are handled in `keep.py`."""
+"""Which journal entries webhooks get notices of; `enter_alerts.py` handles alerts."""
 
 from __future__ import annotations
 

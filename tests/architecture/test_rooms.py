@@ -39,6 +39,8 @@ ROOMS = (
     "clock_watch",
     "runtime",
     "webhook_secrets",
+    "purge_alerts",
+    "enter_alerts",
     "keep",
     "decide",
     "labels",

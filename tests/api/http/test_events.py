@@ -11,17 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tollkeeper.engine.enter_alerts import enter_missed, settle_transitions
 from tollkeeper.engine.instants import from_microseconds
 from tollkeeper.engine.journal.contract import Unavailable
-from tollkeeper.engine.keep import (
-    count_transitions,
-    note_missed,
-    note_transitions,
-    purge_states,
-)
+from tollkeeper.engine.keep import count_transitions
 from tollkeeper.engine.monitors.alerts import Transition
 from tollkeeper.engine.monitors.outbox_file import ALERTS_FILE
 from tollkeeper.engine.privacy.retention import purge_account
+from tollkeeper.engine.purge_alerts import purge_states
 from tollkeeper.tests.api.http.service import NOW, Service, errors, open_service, payment
 
 pytestmark = pytest.mark.anyio
@@ -301,11 +298,11 @@ async def test_an_alert_that_can_t_be_listed_is_listed_as_soon_as_it_can(shop: S
     kept = [await send(shop, **event()) for _ in range(3)]
     assert [answer.status_code for answer in kept] == [201, 201, 201]
     with pytest.raises(Unavailable):
-        await note_missed(shop.engine)
+        await enter_missed(shop.engine)
     assert (await shop.client.get("/v1/alerts")).json()["alerts"] == []
     with sqlite3.connect(shop.folder / ALERTS_FILE) as other:
         other.execute("DROP TRIGGER full")
-    await note_missed(shop.engine)
+    await enter_missed(shop.engine)
     (listed,) = (await shop.client.get("/v1/alerts")).json()["alerts"]
     assert listed["monitor"] == "brute_force"
     assert shop.engine.monitors.open == set()
@@ -406,7 +403,7 @@ async def test_a_monitor_forgets_whom_it_no_longer_has_to_say_anything_about(
 async def test_who_is_alerted_while_others_are_forgotten_stays_remembered(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tollkeeper.engine.keep._STATES_AT_ONCE", 1)
+    monkeypatch.setattr("tollkeeper.engine.purge_alerts._STATES_AT_ONCE", 1)
     await publish(service, FAILING, "sign_in")
     for user in ("u-1", "u-2"):
         for result in ("failure", "success"):
@@ -418,7 +415,7 @@ async def test_who_is_alerted_while_others_are_forgotten_stays_remembered(
         sequence = engine.journal.last_appended() + 1
         again = [Transition("sign_in", "failing", ("u-2",), later, True)]
         count_transitions(engine.monitors, 1, sequence, again)
-        await note_transitions(engine, 1, sequence, again)
+        await settle_transitions(engine, 1, sequence, again)
 
     await asyncio.gather(purge_states(engine, 1), alert_again())
     assert remembered(service) == ['["u-2"]']

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tollkeeper.engine.enter_alerts import recover_alerts
 from tollkeeper.engine.instants import show_instant
-from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.progress import unwatched
 from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.proposals import Propose

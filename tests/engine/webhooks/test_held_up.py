@@ -23,14 +23,14 @@ async def test_an_outage_is_told_once_and_the_next_one_again(
     rounds = iter([False, False, False, True, False, False])
     over = asyncio.Event()
 
-    async def note_missed(_engine: Engine) -> None:
+    async def enter_missed(_engine: Engine) -> None:
         is_there = next(rounds, None)
         if is_there is None:
             over.set()
         if not is_there:
             raise Unavailable("the database is away")
 
-    monkeypatch.setattr(delivery, "note_missed", note_missed)
+    monkeypatch.setattr(delivery, "enter_missed", enter_missed)
     monkeypatch.setattr(delivery, "_POLL_S", 0.001)
     async with open_service(tmp_path / "data") as service:
         with capture_logs() as lines:

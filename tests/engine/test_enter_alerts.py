@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from tollkeeper.engine.enter_alerts import recover_alerts
 from tollkeeper.engine.instants import HOUR
 from tollkeeper.engine.journal.entries import Entry, Kind
-from tollkeeper.engine.keep import recover_alerts
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Alert
 from tollkeeper.tests.engine.happenings import bare, instant, pay

@@ -160,7 +160,7 @@ def show_kinds(seen: Sequence[ScoredPayment], bots: bool) -> None:
     at_one_percent = _threshold(seen)
     chosen = [each for each in seen if each.bot == bots]
     rows: list[list[str | int | float]] = []
-    for kind in {each.kind for each in chosen} | {"all"}:
+    for kind in sorted({each.kind for each in chosen} | {"all"}):
         scores = [each.score for each in chosen if kind in (each.kind, "all")]
         shares = [
             100 * sum(score >= threshold for score in scores) / len(scores)

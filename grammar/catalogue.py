@@ -128,7 +128,7 @@ CHECK_WARNINGS: Final = (
 )
 
 PUBLISH_ERRORS: Final = ("failing-test", "broken-must")
-PUBLISH_WARNINGS: Final = ("empty-list", "no-rates", "undecided-must", "untried-must")
+PUBLISH_WARNINGS: Final = ("empty-list", "no-rates", "unproved-must", "untried-must")
 
 CODES: Final = {
     **dict.fromkeys(SYNTAX_ERRORS + CHECK_ERRORS + PUBLISH_ERRORS, "error"),

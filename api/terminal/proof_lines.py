@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tollkeeper.api.http.proofs import proof_view
 from tollkeeper.api.terminal.output import NO, OK
-from tollkeeper.engine.offline.prove.proofs import Proof
+from tollkeeper.engine.offline.prove.proofs import Proof, next_step
 from tollkeeper.engine.offline.prove.questions import ProofVerdict
 from tollkeeper.engine.offline.prove.witness import Witness
 
@@ -24,6 +24,8 @@ def draw_proof(proof: Proof) -> Iterator[Text]:
     """Yield the answer in one line, then the example payment."""
     verdict = proof.verdict
     yield Text.assemble(_MARKS[verdict.answer], f" {proof.file}: {_verdict_text(proof)}")
+    if verdict.answer == "not proved":
+        yield Text(f"  {next_step(proof)}", "dim")
     shows_payment = verdict.answer == "refuted" or proof.claim in ("wider", "narrower")
     if verdict.witness is None or not shows_payment:
         return

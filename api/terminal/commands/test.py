@@ -82,6 +82,12 @@ def test(
         out.print(f"{fault.place}: {fault.title}", style="bold red")
         out.print(indent(fault.text, "  "), soft_wrap=True)
         out.print()
+    undecided = [each for each in run.results if each.outcome == "skipped"]
+    for each in () if as_json_ else undecided:
+        place = each.file if each.line is None else f"{each.file}:{each.line}"
+        out.print(f"{place}: {each.title}", style="bold yellow")
+        out.print(indent(each.text, "  "), soft_wrap=True)
+        out.print()
     if coverage_json is not None:
         written = json.dumps(as_data(run.coverage), indent=2)
         coverage_json.write_text(f"{written}\n", encoding="utf-8")
@@ -92,7 +98,11 @@ def test(
     is_low = fail_under is not None and percent(run.coverage) < fail_under
     if is_low:
         say(f"less than {fail_under:g} % is covered", "bold red")
-    failed = f"{len(run.faults)} failed" if run.faults else "all passed"
-    summary = f"{plural(run.tests, 'test')}, {plural(run.cases, 'case')}, {failed}"
-    say(summary, "bold red" if run.faults else "bold green")
+    failed = f"{len(run.faults)} failed" if run.faults else "none failed"
+    outcome = f"{failed}, {len(undecided)} not proved" if undecided else failed
+    if not (run.faults or undecided):
+        outcome = "all passed"
+    summary = f"{plural(run.tests, 'test')}, {plural(run.cases, 'case')}, {outcome}"
+    colour = "red" if run.faults else "yellow" if undecided else "green"
+    say(summary, f"bold {colour}")
     sys.exit(NO if run.faults or is_low else OK)

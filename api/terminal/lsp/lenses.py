@@ -60,8 +60,11 @@ def offer_runs(
         runs[path] = run if title is None else run.after(runs.get(path))
         _refresh_hints(server)
         failed = [each for each in run.results if each.outcome == "failed"]
-        words = [f"{each.title}\n{each.text}" for each in failed]
+        undecided = [each for each in run.results if each.outcome == "skipped"]
+        words = [f"{each.title}\n{each.text}" for each in (*failed, *undecided)]
         came_out = f"{len(failed)} failed" if failed else "all passed"
+        if undecided:
+            came_out = f"{len(failed) or 'none'} failed, {len(undecided)} not proved"
         counted = f"{plural(len(run.results), 'test')}, {came_out}"
         return show("\n\n".join([*words, counted]), is_bad=bool(failed))
 

@@ -128,7 +128,7 @@ class PromiseItem(pytest.Item):
 
     def runtest(self) -> None:
         pytest.importorskip("z3", reason="proofs need the extra `prove`")
-        from tollkeeper.engine.offline.prove.proofs import prove_promise
+        from tollkeeper.engine.offline.prove.proofs import next_step, prove_promise
         from tollkeeper.engine.offline.prove.worker import open_worker
 
         assert isinstance(self.file.program, Rule)
@@ -139,7 +139,7 @@ class PromiseItem(pytest.Item):
             payment = msgspec.json.encode(proof.verdict.witness.facts.payment).decode()
             raise BrokenPromiseError(f"a payment breaks it:\n{proof.test or payment}")
         if proof.verdict.answer == "not proved":
-            pytest.skip(f"not proved: {'; '.join(proof.verdict.because)}")
+            pytest.skip(f"not proved: {'; '.join(proof.verdict.because)}; {next_step(proof)}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         return _describe(self, excinfo, style)

@@ -25,7 +25,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """The result of one test or case; `line` counts from 1, and is None for a case."""
+    """The result of one test or case; `line` counts from 1, and is None for a case. `text` says why it
+    failed or was skipped.
+    """
 
     file: str
     line: int | None
@@ -95,6 +97,15 @@ def run_tests(
     )
 
 
+def _skipped(report: pytest.TestReport) -> str:
+    """Why a test was skipped, if it was."""
+    match report.longrepr:
+        case (_, _, str(reason)) if report.skipped:
+            return reason.removeprefix("Skipped: ")
+        case _:
+            return ""
+
+
 class _Watcher:
     """Collects pytest's reports while it runs."""
 
@@ -124,7 +135,7 @@ class _Watcher:
         if report.when == "call" or not report.passed:
             path, line, title = report.location
             number = None if line is None else line + 1
-            text = report.longreprtext if report.failed else ""
+            text = report.longreprtext if report.failed else _skipped(report)
             self.results.append(TestResult(path, number, title, report.outcome, text))
         if report.failed:
             path, line, title = report.location

@@ -56,6 +56,14 @@ class Proof:
         return msgspec.json.encode(self.verdict.witness.facts.payment).decode()
 
 
+def next_step(proof: Proof) -> str:
+    """Return what to do about a claim that is not proved."""
+    tested = "a test of each case that matters"
+    if proof.verdict.needs_work:
+        return f"give the solver more time, as `toll prove --seconds 30`, or write {tested}"
+    return f"no time proves it: say it in other words, or write {tested}"
+
+
 def prove_rule(
     worker: Worker, file: str, rule: p.Rule, thresholds: Thresholds = DEFAULT_THRESHOLDS
 ) -> Iterator[Proof]:

@@ -16,7 +16,7 @@ from tollkeeper.engine.offline.prove.encode import EncodedProgram
 from tollkeeper.engine.offline.prove.encoder import Encoder
 from tollkeeper.engine.offline.prove.payment import PaymentSource
 from tollkeeper.engine.offline.prove.replay import ReplayedDecision, decide_witness, is_true
-from tollkeeper.engine.offline.prove.search import NotProvedError, find_payment
+from tollkeeper.engine.offline.prove.search import NoFormulaError, NotProvedError, find_payment
 from tollkeeper.engine.offline.prove.terms import Formula, SmtTerm, UnsayableError, all_of, any_of
 from tollkeeper.engine.offline.prove.witness import Witness
 from tollkeeper.engine.registry.changes import Thresholds
@@ -44,16 +44,18 @@ class ProofVerdict:
 
     `witness` is the example payment, `replayed` the decision of each rule in question on it.
     `because` are the conditions on which the answer depends, or the reason why nothing was proved.
+    `needs_work` says that a longer search might decide what is not proved.
     """
 
     answer: ProofAnswer
     because: tuple[str, ...] = ()
     witness: Witness | None = None
     replayed: tuple[ReplayedDecision, ...] = ()
+    needs_work: bool = True
 
 
 _DECIDED_OTHERWISE = ProofVerdict(
-    "not proved", ("the payment that was found is decided otherwise",)
+    "not proved", ("the payment that was found is decided otherwise",), needs_work=False
 )
 
 
@@ -65,11 +67,12 @@ def _question(answer: Callable[_Given, ProofVerdict]) -> Callable[_Given, ProofV
         try:
             return answer(*given, **named)
         except NotProvedError as error:
-            return ProofVerdict("not proved", (str(error),))
+            needs_work = not isinstance(error, NoFormulaError)
+            return ProofVerdict("not proved", (str(error),), needs_work=needs_work)
         except z3.Z3Exception as error:
             if _OUT_OF_MEMORY not in str(error):
                 raise
-            return ProofVerdict("not proved", (TOO_LARGE,))
+            return ProofVerdict("not proved", (TOO_LARGE,), needs_work=False)
 
     return ask
 
@@ -87,7 +90,7 @@ class _Formulas:
         try:
             return self.program.term(node)
         except UnsayableError as error:
-            raise NotProvedError(f"`{name}` reads {error}") from None
+            raise NoFormulaError(f"`{name}` reads {error}") from None
 
     def met(self, index: int) -> Formula:
         condition = self.rule.conditions[index]
@@ -215,7 +218,8 @@ def compare_programs(
     replayed = tuple(decide_witness(rule, witness, thresholds) for rule in (old, new))
     seen = [(each.action, by == "condition" and each.condition) for each in replayed]
     if seen[0] == seen[1]:
-        return ProofVerdict("not proved", ("the payment that was found is decided alike",))
+        because = ("the payment that was found is decided alike",)
+        return ProofVerdict("not proved", because, needs_work=False)
     return ProofVerdict("refuted", (), witness, replayed)
 
 

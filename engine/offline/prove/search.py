@@ -53,6 +53,10 @@ class NotProvedError(Exception):
     """Neither a proof nor a payment was found; the message says why."""
 
 
+class NoFormulaError(NotProvedError):
+    """A proof has no formula for what is asked, so that more work would not help."""
+
+
 class FoundWitness(NamedTuple):
     """A payment, and the assignment that it comes from."""
 

@@ -37,13 +37,13 @@ TESTS_S: Final = 30.0
 PROMISES_S: Final = 20.0
 """How long publishing waits for the proofs of all `must` lines together."""
 _NAMED = 10
-"""The most lines that a message names."""
+"""The most lines that a message names, and the most that are warned of one by one."""
 _MAY_HAVE_ERRORS = re.compile(rb"\b(?:test|must)\b")
 
 
 def try_file(path: Path, thresholds: Thresholds) -> list[Diagnostic]:
     """A file's tests that fail or can't be run, and its `must` lines that a payment breaks; as a
-    warning, those that were not tried.
+    warning, those that are not proved or were not tried.
 
     Raises `BrokenFileError`."""
     return list(_try(load_file(path, library_of([path.parent])), thresholds))
@@ -84,40 +84,57 @@ def _try(file: RuleFile, thresholds: Thresholds) -> Iterator[Diagnostic]:
 
 
 def _try_promises(file: RuleFile, rule: Rule, thresholds: Thresholds) -> Iterator[Diagnostic]:
-    """The `must` lines that a payment breaks, and as warnings those that can't be decided and those that
-    were not tried.
+    """The `must` lines that a payment breaks; as warnings, those that are not proved or were not
+    tried.
     """
+    source = Source.of(file.path.name, file.text)
     if find_spec("z3") is None:
+        lines = _lines(source, [promise.span for promise in rule.promises])
+        tried = "here, which needs the extra `prove`"
+        yield _untried(rule.promises[0].span, f"{lines[0]} not tried {tried}: {lines[1]}")
         return
-    from tollkeeper.engine.offline.prove.proofs import prove_promise
+    from tollkeeper.engine.offline.prove.proofs import next_step, prove_promise
     from tollkeeper.engine.offline.prove.worker import open_worker
 
-    undecided, untried = list[Span](), list[Span]()
+    untried, unproved = list[Span](), list[Span]()
     with open_worker(within=PROMISES_S) as worker:
         for promise in rule.promises:
             proof = prove_promise(worker, file.path.name, rule, promise, thresholds)
+            of = promise.title or one_line(file.text[promise.span.start : promise.span.end])
             if proof.verdict.answer == "refuted":
-                of = promise.title or one_line(file.text[promise.span.start : promise.span.end])
                 message = f"`{of}` does not hold: {proof.payment}"
                 yield Diagnostic("broken-must", "error", promise.span, message, _HELP)
+            elif proof.verdict.answer == "not proved" and worker.is_late():
+                untried.append(promise.span)
             elif proof.verdict.answer == "not proved":
-                (untried if worker.is_late() else undecided).append(promise.span)
-    source = Source.of(file.path.name, file.text)
-    if undecided:
-        message = _of_lines(source, undecided, "neither proved nor refuted")
-        yield Diagnostic(
-            "undecided-must", "warning", undecided[0], message, "`toll prove` says why"
+                unproved.append(promise.span)
+                message = f"`{of}` is not proved: {'; '.join(proof.verdict.because)}"
+                if len(unproved) <= _NAMED:
+                    yield _unproved(promise.span, message, next_step(proof))
+    if others := unproved[_NAMED:]:
+        lines = _lines(source, others)
+        yield _unproved(
+            others[0], f"{lines[0]} not proved either: {lines[1]}", "`toll prove` says why"
         )
     if untried:
-        message = _of_lines(source, untried, f"not tried in {PROMISES_S:g} seconds")
-        yield Diagnostic("untried-must", "warning", untried[0], message, "`toll prove` tries all")
+        lines = _lines(source, untried)
+        yield _untried(untried[0], f"{lines[0]} not tried in {PROMISES_S:g} seconds: {lines[1]}")
 
 
-def _of_lines(source: Source, spans: Sequence[Span], said: str) -> str:
+def _lines(source: Source, spans: Sequence[Span]) -> tuple[str, str]:
+    """How many `must` lines there are, in words, and where the first ones are."""
     lines = ", ".join(str(source.position(each.start)[0]) for each in islice(spans, _NAMED))
     more = f" and {len(spans) - _NAMED} more" if len(spans) > _NAMED else ""
     named = "1 `must` line was" if len(spans) == 1 else f"{len(spans)} `must` lines were"
-    return f"{named} {said}: line {lines}{more}"
+    return named, f"line {lines}{more}"
+
+
+def _unproved(span: Span, message: str, help_: str) -> Diagnostic:
+    return Diagnostic("unproved-must", "warning", span, message, help_)
+
+
+def _untried(span: Span, message: str) -> Diagnostic:
+    return Diagnostic("untried-must", "warning", span, message, "`toll prove` tries all")
 
 
 def _failing_tests(file: RuleFile) -> Iterator[Diagnostic]:

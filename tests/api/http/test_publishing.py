@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from tollkeeper.engine.offline.testing import publishable
 from tollkeeper.engine.publish import activate
+from tollkeeper.engine.registry.changes import Thresholds
 from tollkeeper.tests.api.http.late_proofs import PROMISED, leave_no_time_for_proofs
 from tollkeeper.tests.api.http.service import Service, errors, payment
 
@@ -138,18 +140,38 @@ async def test_what_must_hold_and_was_not_tried_in_time_is_named_and_stands_in_n
     )
 
 
-async def test_what_must_hold_and_is_undecided_is_named_and_stands_in_nobodys_way(
-    service: Service,
-) -> None:
-    text = r"""rule gate
-  condition bot when user.email matches /\bbot\b/ then deny
-  must when user.email == "bot@shop.example" never allow
-"""
+async def test_what_must_hold_and_is_not_proved_is_said_with_what_helps(service: Service) -> None:
+    text = "rule gate\n" + "".join(
+        f'  must "m{each}" when avg(transactions.duration) > {each} never allow\n'
+        for each in range(publishable._NAMED + 2)
+    )
     stored = await store(service, text, publish=True)
-    assert stored.status_code == 201
-    (told,) = [each for each in stored.json()["rule"]["warnings"] if "must" in each["type"]]
-    assert (told["field"], told["type"]) == ("gate.rule:3:3", "undecided-must")
-    assert told["message"].startswith("1 `must` line was neither proved nor refuted: line 3")
+    assert stored.status_code == 201, stored.text
+    told = [w for w in stored.json()["rule"]["warnings"] if w["type"] == "unproved-must"]
+    assert len(told) == publishable._NAMED + 1
+    assert told[-1]["message"].startswith("2 `must` lines were not proved either: line ")
+    assert told[0]["field"] == "gate.rule:2:3"
+    assert told[0]["message"] == (
+        "`m0` is not proved: `m0` reads a mean, or a total of doubles, over transactions; "
+        "no time proves it: say it in other words, or write a test of each case that matters"
+    )
+
+
+def test_without_a_solver_what_must_hold_is_named_as_not_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishable, "find_spec", lambda _name: None)
+    file = tmp_path / "gate.rule"
+    file.write_text(PROMISED)
+    (told,) = publishable.try_file(file, Thresholds())
+    assert (told.code, told.severity, told.help) == (
+        "untried-must",
+        "warning",
+        "`toll prove` tries all",
+    )
+    assert told.message == (
+        "1 `must` line was not tried here, which needs the extra `prove`: line 3"
+    )
 
 
 async def test_what_must_hold_counts_the_account_s_thresholds(service: Service) -> None:

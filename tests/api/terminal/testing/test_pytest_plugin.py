@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 import syrupy
+from click.testing import CliRunner
 
 from tollkeeper.api.terminal.testing.run import run_tests
+from tollkeeper.cli import main
 from tollkeeper.tests.engine.offline.testing.conftest import Write, payment
 
 RULE = """rule checkout
@@ -181,6 +183,22 @@ def test_the_plugin_loads_nothing_where_no_rule_is_collected(repository: Path) -
         check=False,
     )
     assert run.returncode == 0, run.stdout
+
+
+def test_the_command_says_of_what_must_hold_that_it_is_not_proved_and_what_helps(
+    write: Write, tmp_path: Path
+) -> None:
+    write(
+        "promises/slow.rule",
+        """rule slow
+        must "slow" when avg(transactions.duration) > 10000 never allow
+        """,
+    )
+    ended = CliRunner().invoke(main, ["test", str(tmp_path / "promises/slow.rule")])
+    assert ended.exit_code == 0
+    assert "slow.rule:2: slow\n  not proved: `slow` reads a mean" in ended.output
+    assert "no time proves it: say it in other words, or write a test" in ended.output
+    assert "1 test, 0 cases, none failed, 1 not proved" in ended.output
 
 
 def test_what_must_hold_is_a_test_that_a_payment_fails(run: Run, write: Write) -> None:

@@ -44,7 +44,7 @@ FIRST_TEST = re.compile(r"^[ \t]*test\b", re.MULTILINE)
 SPANS = (("1h", "1 h"), ("6h", "6 h"), ("24h", "24 h"), ("3d", "3 d"))
 """For how long a version may be published with one click, with the text to show."""
 _MUST = re.compile(r"^[ \t]*must\b", re.MULTILINE)
-_UNPROVED = ("undecided", "untried")
+_OPEN = ("unproved", "untried")
 """What may have become of a `must` line, as the warnings of a publication name it."""
 _VERSIONS_SHOWN = 12
 """The most versions shown of a rule."""
@@ -220,8 +220,8 @@ def published_address(done: str, version: JsonObject) -> str:
     it is warned of by itself; only what came of its proofs is known no more.
     """
     types = {each["type"] for each in version["warnings"]}
-    unproved = {name: "1" if f"{name}-must" in types else None for name in _UNPROVED}
-    return target(rule_address(version["name"]), **{done: str(version["version"])}, **unproved)
+    open_ = {name: "1" if f"{name}-must" in types else None for name in _OPEN}
+    return target(rule_address(version["name"]), **{done: str(version["version"])}, **open_)
 
 
 def _text(here: Visit, text: str) -> tuple[Html, ...]:
@@ -322,8 +322,8 @@ async def _warnings(here: Visit, found: JsonObject) -> Html:
     checked = await here.client.send("POST", "/v1/checks", body={"text": text})
     items = [finding(each) for each in checked["diagnostics"] if each["severity"] == "warning"]
     if _MUST.search(text):
-        unproved = (name for name in _UNPROVED if name in here.query)
-        items += [element("li", with_code(here.words(f"rule.{name}"))) for name in unproved]
+        open_ = (name for name in _OPEN if name in here.query)
+        items += [element("li", with_code(here.words(f"rule.{name}"))) for name in open_]
     if not items:
         return Html("")
     said = here.words("rule.warned", version=number)

@@ -53,6 +53,7 @@ from tollkeeper.engine.publish.activate import (
     violations,
 )
 from tollkeeper.engine.registry.state import Lineage, Rollout, Version
+from tollkeeper.engine.registry.trials import has_decided
 from tollkeeper.engine.registry.versions import (
     Terms,
     find_lineage,
@@ -60,7 +61,6 @@ from tollkeeper.engine.registry.versions import (
     find_version,
     lineages_of,
     shipped_version,
-    was_active,
 )
 from tollkeeper.grammar.diagnostics import Diagnostic
 
@@ -383,7 +383,7 @@ def activate_route(file_kind: FileKind) -> HTTPRouteHandler:
         summary="Make a version active",
         doc=(
             "Publishes a stored version, or goes back to an earlier one. The tests of a "
-            "version that was not active before run first; if one fails, nothing changes."
+            "version that has not decided before run first; if one fails, nothing changes."
         ),
         scope="rules:publish",
         demand="change",
@@ -401,7 +401,7 @@ def activate_route(file_kind: FileKind) -> HTTPRouteHandler:
         planned = read_plan(chosen.breaking, chosen.applies_from)
         terms = read_terms(request, chosen.untested, chosen.until, chosen.reason)
         version = find_version(request.account, file_kind.kind, name, chosen.version)
-        if not (chosen.untested or was_active(request.account, version)):
+        if not (chosen.untested or has_decided(request.account, version)):
             of_tests = await require_passing(request, name, version.text.encode())
         else:
             of_tests = []

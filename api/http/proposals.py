@@ -54,8 +54,8 @@ from tollkeeper.engine.registry.proposals import (
     why_void,
 )
 from tollkeeper.engine.registry.settings import change_settings, show_settings
-from tollkeeper.engine.registry.state import Proposal, ProposalState
-from tollkeeper.engine.registry.trials import Decider, set_rollout
+from tollkeeper.engine.registry.state import Account, Proposal, ProposalState
+from tollkeeper.engine.registry.trials import Decider, has_decided, set_rollout
 from tollkeeper.engine.registry.versions import activate, deactivate, find_version
 
 ProposalNumber = Annotated[str, path_parameter("The proposal's number.", 1, whole(1))]
@@ -177,9 +177,9 @@ class ProposalView(Struct, frozen=True):
     """What is proposed: `kind`, `name` and `version` of a file, with the active version as `base`;
     or `settings`; or `entries` of the list `name`. `open` says whether it can still be decided;
     `alone` means that it took effect before anybody approved it, and still needs approval. Of a
-    version, `warnings` say which `must` lines were not tried in time, what the checker warned of, and
-    which lists and rates the account lacked, as of the proposal; `untested` says that its author
-    skipped its tests. While it waits, `void` says why nobody can approve it any more, and after
+    version, `warnings` say which `must` lines are not proved or were not tried, what the checker
+    warned of, and which lists and rates the account lacked, as of the proposal; `untested` says that
+    its author skipped its tests. While it waits, `void` says why nobody can approve it any more, and after
     `expires_at` it is closed; what took effect without approval holds until `alone_until`.
     """
 
@@ -259,7 +259,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
     tag=RULES,
     summary="Propose a change",
     doc=(
-        "The tests of a version run first. Its changes in meaning are the differences "
+        "The tests of a version that is to be published or rolled out run first. Its changes in meaning are the differences "
         "between `base` and its version, neither of which ever changes."
     ),
     scope="rules:write",
@@ -284,7 +284,7 @@ async def read_proposal(request: Request, number: ProposalNumber) -> ProposalAns
 async def propose(request: Request) -> ProposalAnswer:
     sent = (await read_json(request, SentProposalBody)).proposal
     _require_one(sent)
-    warnings = () if sent.publish is None else await _try_version(request, sent.publish)
+    warnings = await _try_version(request, sent)
     change = _change(request, sent)
     figures = None if sent.backtest is None else _figures(request, sent.backtest, change)
     number = await make_proposal(
@@ -388,13 +388,28 @@ async def _decide_proposal(request: Request, proposal: Proposal, doing: Any) -> 
     return accepted_response(_answer(request, proposal.number, filling), filling, HTTPStatus.OK)
 
 
-async def _try_version(request: Request, wanted: ProposedVersion) -> tuple[Violation, ...]:
-    """Return what was not tried of the version; nothing for an untested one. Raises `Problem`, `NotFound`."""
-    version = find_version(request.account, KIND_OF[wanted.kind], wanted.name, wanted.version)
-    if wanted.untested:
+async def _try_version(request: Request, sent: SentProposal) -> tuple[Violation, ...]:
+    """Return what a version that is to decide is warned of, unless it is untested or a rolled-out
+    one has decided before. Raises `Problem`, `Refused`.
+    """
+    account = request.account
+    if sent.publish is not None and not sent.publish.untested:
+        wanted: ProposedVersion | ProposedRollout = sent.publish
+        version = find_version(account, KIND_OF[sent.publish.kind], wanted.name, wanted.version)
+    elif sent.rollout is not None:
+        wanted = sent.rollout
+        _rollout(account, wanted)
+        version = find_version(account, wanted.kind, wanted.name, wanted.version)
+        if has_decided(account, version):
+            return ()
+    else:
         return ()
     found = await require_passing(request, wanted.name, version.text.encode())
     return tuple(place_diagnostics(wanted.name, version.text, found))
+
+
+def _rollout(account: Account, sent: ProposedRollout) -> RolloutSet:
+    return set_rollout(account, sent.kind, sent.name, sent.version, sent.percent, sent.by)
 
 
 def _require_one(sent: SentProposal) -> None:
@@ -420,8 +435,7 @@ def _change(request: Request, sent: SentProposal) -> Proposable:
     if sent.unpublish is not None:
         return deactivate(account, KIND_OF[sent.unpublish.kind], sent.unpublish.name)
     if sent.rollout is not None:
-        each = sent.rollout
-        return set_rollout(account, each.kind, each.name, each.version, each.percent, each.by)
+        return _rollout(account, sent.rollout)
     if sent.entries is not None:
         check_scope(request.key, "lists:write")
         named, entries = sent.entries, sent.entries.entries

@@ -13,13 +13,21 @@ from msgspec import UNSET, Meta, Struct
 
 from tollkeeper.api.http.bodies import read_json
 from tollkeeper.api.http.file_kinds import DECIDERS, FileKind
-from tollkeeper.api.http.files import EventVersionChoice, FileName, VersionChoice
+from tollkeeper.api.http.files import (
+    EventVersionChoice,
+    FileName,
+    VersionChoice,
+    require_passing,
+)
 from tollkeeper.api.http.operation import Answer, Body, Example, operation
 from tollkeeper.api.http.publishing import Filling, accepted_response, later, within_time
 from tollkeeper.api.http.request import Request
+from tollkeeper.engine.intake.violations import Violation
+from tollkeeper.engine.publish.activate import place_diagnostics
 from tollkeeper.engine.publish.trials import ClearRollout, ClearShadow, SetRollout, SetShadow
 from tollkeeper.engine.registry.changes import RolloutKey
-from tollkeeper.engine.registry.trials import Decider
+from tollkeeper.engine.registry.trials import Decider, has_decided, set_rollout
+from tollkeeper.engine.registry.versions import check_publish_alone, find_version
 from tollkeeper.engine.shadows.report import ShadowReport, shadow_report
 
 
@@ -42,8 +50,11 @@ class ShadowState(Struct, frozen=True):
 
 
 class RolloutState(Struct, frozen=True):
+    """`warnings` say which `must` lines of the version are not proved or were not tried."""
+
     name: str
     rollout: RolloutBody | None
+    warnings: list[Violation]
     filling: Filling = UNSET
 
 
@@ -130,7 +141,8 @@ def rollout_route(file_kind: FileKind) -> HTTPRouteHandler:
         summary=f"Roll a version of a {file_kind.noun} out to a percentage of the payments",
         doc=(
             "The same user, device or order always gets the same version. A payment without "
-            "the key gets the active version."
+            "the key gets the active version. The tests of a version that has not decided before "
+            "run first."
         ),
         scope="rules:publish",
         demand="change",
@@ -143,15 +155,22 @@ def rollout_route(file_kind: FileKind) -> HTTPRouteHandler:
     )
     async def rollout(request: Request, name: FileName) -> Response[Struct]:
         sent = await read_json(request, RolloutBody)
+        account, kind = request.account, decider(file_kind)
+        check_publish_alone(account)
+        set_rollout(account, kind, name, sent.version, sent.percent, sent.by)
+        version = find_version(account, kind, name, sent.version)
+        found = []
+        if not has_decided(account, version):
+            found = await require_passing(request, name, version.text.encode())
+        warnings = place_diagnostics(name, version.text, found)
         doing = request.perform(
-            SetRollout(
-                request.account.name, decider(file_kind), name, sent.version, sent.percent, sent.by
-            )
+            SetRollout(account.name, kind, name, sent.version, sent.percent, sent.by)
         )
         filling = await within_time(
             request.engine, request.key.account, file_kind.kind, name, doing
         )
-        return accepted_response(answer(RolloutState(name, sent, filling)), filling, HTTPStatus.OK)
+        state = RolloutState(name, sent, warnings, filling)
+        return accepted_response(answer(state), filling, HTTPStatus.OK)
 
     return rollout
 
@@ -173,7 +192,7 @@ def end_rollout_route(file_kind: FileKind) -> HTTPRouteHandler:
     )
     async def end_rollout(request: Request, name: FileName) -> Struct:
         await request.perform(ClearRollout(request.account.name, decider(file_kind), name))
-        return answer(RolloutState(name, None))
+        return answer(RolloutState(name, None, []))
 
     return end_rollout
 

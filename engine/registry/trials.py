@@ -17,7 +17,13 @@ from tollkeeper.engine.registry.changes import (
 )
 from tollkeeper.engine.registry.errors import Conflict, Invalid, NotFound
 from tollkeeper.engine.registry.state import Account, Version
-from tollkeeper.engine.registry.versions import NOUNS, active_version, find_lineage, find_version
+from tollkeeper.engine.registry.versions import (
+    NOUNS,
+    active_version,
+    find_lineage,
+    find_version,
+    was_active,
+)
 
 Decider: TypeAlias = Literal["rule", "scorecard"]
 ROLLOUT_KEYS: tuple[RolloutKey, ...] = get_args(RolloutKey)
@@ -66,6 +72,15 @@ def set_rollout(
             f"{NOUNS[kind]} `{name}` is not published: a rollout goes beside an active version",
         )
     return RolloutSet(kind, name, number, percent, by)  # type: ignore[arg-type]
+
+
+def has_decided(account: Account, version: Version) -> bool:
+    """Whether the version was active since its name was last unpublished, or is rolled out now: its
+    tests have run before.
+    """
+    rollout = find_lineage(account, version.kind, version.name).rollout
+    is_out = rollout is not None and rollout.version == version.number
+    return is_out or was_active(account, version)
 
 
 def clear_rollout(account: Account, kind: Decider, name: str) -> RolloutCleared:

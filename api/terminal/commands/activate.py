@@ -49,7 +49,7 @@ def activate(
 ) -> None:
     """Make VERSION of NAME the active one; also rolls back.
 
-    The tests of a version that was not active before run first.
+    The tests of a version that has not decided before run first.
     """
     from tollkeeper.engine.publish.activate import Activate
     from tollkeeper.engine.registry.versions import Terms
@@ -67,17 +67,18 @@ def activate(
 def require_passing_version(
     of: Account, kind: Any, name: str, number: int
 ) -> tuple[Violation, ...]:
-    """Return what the version is warned of; exit with 1 and the failing tests, if it was not active
+    """Return what the version is warned of; exit with 1 and the failing tests, if it has not decided
     before and fails any.
     """
     from tollkeeper.engine.offline.testing.files import read_library, stored_library
     from tollkeeper.engine.offline.testing.publishable import try_text
     from tollkeeper.engine.publish.activate import place_diagnostics
-    from tollkeeper.engine.registry.versions import find_version, was_active
+    from tollkeeper.engine.registry.trials import has_decided
+    from tollkeeper.engine.registry.versions import find_version
 
     with refusals():
         version = find_version(of, kind, name, number)
-    if was_active(of, version):
+    if has_decided(of, version):
         return ()
     library = read_library(stored_library(of))
     found = try_text(version.text.encode(), library, of.settings.thresholds)

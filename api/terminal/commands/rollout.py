@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from tollkeeper.api.terminal.folder import perform
+from tollkeeper.api.terminal.commands.activate import require_passing_version
+from tollkeeper.api.terminal.folder import perform, read_account
 from tollkeeper.api.terminal.options import (
     account_option,
     author_option,
     data_option,
     decider_option,
 )
-from tollkeeper.api.terminal.output import progress_bar, say
+from tollkeeper.api.terminal.output import progress_bar, say, warn_all
 
 if TYPE_CHECKING:
     from tollkeeper.engine.journal.source import JournalSource
@@ -44,9 +45,13 @@ def rollout() -> None:
 def set_rollout(
     name: str, version: int, percent: int, by: str, kind: Any, account: str, data: JournalSource
 ) -> None:
-    """Decide a percentage of the payments by VERSION of NAME."""
+    """Decide a percentage of the payments by VERSION of NAME.
+
+    The tests of a version that has not decided before run first.
+    """
     from tollkeeper.engine.publish.trials import SetRollout
 
+    warn_all(require_passing_version(read_account(data, account), kind, name, version))
     with progress_bar("filling windows") as progress:
         perform(data, SetRollout(account, kind, name, version, percent, by), progress)
     say(f"{name} version {version} gets {percent}% of the payments, by {by}")

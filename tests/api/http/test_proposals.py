@@ -121,6 +121,18 @@ async def test_who_approves_reads_what_the_version_is_warned_of(team: Team) -> N
     assert (told["field"], told["type"]) == ("gate.rule:3:20", "empty-list")
 
 
+async def test_a_rollout_is_proposed_when_the_tests_of_its_version_pass(team: Team) -> None:
+    failing = RULE.format(80) + '  test "t" given amount = 5.00 expect deny\n'
+    stored = await team.ana.post("/v1/rules/gate/versions", content=failing)
+    number = stored.json()["rule"]["version"]
+    wanted = {"name": "gate", "version": number, "percent": 10, "by": "user"}
+    refused = await team.propose(rollout=wanted)
+    assert refused.status_code == 422, refused.text
+    assert [each["type"] for each in refused.json()["errors"]] == ["failing-test"]
+    assert (await team.rui.get("/v1/proposals")).json()["proposals"] == []
+    assert (await team.propose(rollout={**wanted, "version": 2})).status_code == 201
+
+
 async def test_nobody_approves_alone_by_a_link_that_they_made_for_another(team: Team) -> None:
     keys = team.service.client
     made = await keys.post("/v1/keys", json={"key": {"scopes": ["rules"], "name": "second"}})

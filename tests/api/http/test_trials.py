@@ -303,7 +303,7 @@ async def test_a_rollout_gives_its_share_of_keys_the_other_version(service: Serv
     for percent in (0, 30, 60, 100):
         body = {"version": 2, "percent": percent, "by": "user"}
         answer = await service.client.put("/v1/rules/gate/rollout", json=body)
-        assert answer.json() == {"rule": {"name": "gate", "rollout": body}}
+        assert answer.json() == {"rule": {"name": "gate", "rollout": body, "warnings": []}}
         shown = (await service.client.get("/v1/rules/gate")).json()["rule"]
         assert shown["rollout"] == body
         share = 0
@@ -336,3 +336,39 @@ async def test_trials_need_the_scope_for_rules(service: Service) -> None:
             for trial in ("shadow", "rollout"):
                 answer = await client.request(method, f"/v1/rules/gate/{trial}")
                 assert answer.status_code == 403
+
+
+FAILING = ACTIVE + '  test "large" given amount = 200.00 expect deny\n'
+"""It takes a version that fails its own test."""
+
+
+async def test_a_version_is_rolled_out_when_its_tests_pass(service: Service) -> None:
+    await store(service, ACTIVE, "?publish=true")
+    number = await store(service, FAILING)
+    sent = {"version": number, "percent": 10, "by": "user"}
+    refused = await service.client.put("/v1/rules/gate/rollout", json=sent)
+    assert (refused.status_code, errors(refused)) == (422, [("gate.rule:3:3", "failing-test")])
+    assert (await service.client.get("/v1/rules/gate")).json()["rule"]["rollout"] is None
+    passing = await store(service, FAILING.replace("deny", "challenge"))
+    made = await service.client.put("/v1/rules/gate/rollout", json=sent | {"version": passing})
+    assert (made.status_code, made.json()["rule"]["warnings"]) == (200, [])
+
+
+async def test_going_on_with_a_rollout_or_back_to_a_version_runs_no_tests(service: Service) -> None:
+    await store(service, FAILING, "?publish=true&untested=true")
+    await store(service, ACTIVE, "?publish=true")
+    for percent in (10, 20):
+        sent = {"version": 1, "percent": percent, "by": "user"}
+        made = await service.client.put("/v1/rules/gate/rollout", json=sent)
+        assert made.status_code == 200, made.text
+
+
+async def test_who_rolls_a_version_out_reads_what_is_not_proved_of_it(service: Service) -> None:
+    await store(service, ACTIVE, "?publish=true")
+    slow = "  must when avg(transactions.duration) > 10000 never deny\n"
+    number = await store(service, ACTIVE + slow)
+    sent = {"version": number, "percent": 10, "by": "user"}
+    made = await service.client.put("/v1/rules/gate/rollout", json=sent)
+    (told,) = made.json()["rule"]["warnings"]
+    assert (told["field"], told["type"]) == ("gate.rule:3:3", "unproved-must")
+    assert "over transactions; no time proves it" in told["message"]

@@ -15,7 +15,14 @@ from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
 from tollkeeper.grammar.types import Duration
-from tollkeeper.grammar.words import did_you_mean, kind_of, likely_word, listed, shorten
+from tollkeeper.grammar.words import (
+    GIVEN_BY_NAME,
+    did_you_mean,
+    kind_of,
+    likely_word,
+    listed,
+    shorten,
+)
 
 _LENGTH_OF_TIME = kind_of(Duration())
 _LONGEST_QUOTE = 60
@@ -1313,15 +1320,18 @@ def metric_value(span: Span) -> Diagnostic:
 # Tests
 
 
-def given_target(span: Span, kind: str, fields: Sequence[str]) -> Diagnostic:
-    """`fields` are some of the group's fields, if it is one."""
+def given_target(span: Span, kind: str, fields: Sequence[str], *, is_computed: bool) -> Diagnostic:
+    """`fields` are some of the group's fields, the most telling first, if it is one."""
+    depth = min((each.count(".") for each in fields), default=0)
     help_ = 'records come from a file: `given payment "p.json"`'
+    if is_computed:
+        help_ = GIVEN_BY_NAME
     return _error(
         "given-form",
         span,
         f"this is {kind}, and a field, `let`, list or the score is needed",
         f"name one of its fields, as {listed(fields)}" if fields else help_,
-        *(replacing(span, each) for each in fields[:1]),
+        *(replacing(span, each) for each in fields[:1] if each.count(".") == depth),
     )
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import inserting, removing, replacing
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.words import shorten
+from tollkeeper.grammar.words import GIVEN_BY_NAME, shorten
 
 _LONGEST_QUOTE = 40
 _NAME_FORM = "a name is made of letters a to z, digits and `_`"
@@ -534,6 +534,15 @@ def plus_for_adds(span: Span) -> Diagnostic:
         "a signal says `adds` before how much",
         "write `adds`",
         replacing(span, "adds ", safe=True),
+    )
+
+
+def given_call(span: Span) -> Diagnostic:
+    return _error(
+        "missing-equals",
+        span,
+        "a test gives fields, `let`s, lists and the score, and computes nothing",
+        GIVEN_BY_NAME,
     )
 
 

@@ -95,6 +95,10 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     return f"did you mean `{likely}`?" if likely is not None else None
 
 
+GIVEN_BY_NAME = "name it: `let tries = …`, which the condition reads and the test gives"
+"""What to do about a computed value that a test is to give."""
+
+
 def listed(words: Iterable[str]) -> str:
     """Return `a`, `b` or `c`, each in backticks."""
     quoted = [f"`{word}`" for word in words]

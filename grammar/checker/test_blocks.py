@@ -172,7 +172,12 @@ def _value(work: Work, given: s.Assignment) -> p.GivenValue | None:
         return _entry(work, given, target)
     if not isinstance(target, _TARGETS) or not isinstance(target.type, _SCALARS):
         fields = names.fields_within(work, target.path) if isinstance(target, p.Fact) else []
-        work.report(say.given_target(given.target.span, kind_of(target.type), fields))
+        is_computed = isinstance(target.type, _SCALARS)
+        work.report(
+            say.given_target(
+                given.target.span, kind_of(target.type), fields, is_computed=is_computed
+            )
+        )
         return None
     if not literals.is_literal(given.value):
         work.report(say.given_literal(given.value.span))

@@ -236,6 +236,11 @@ FILES = {
         '  test "g" given user = "x", score = 0.9 expect deny\n'
         '  test "h" given payment = "p.json" expect deny\n  test "i" given history h.json expect deny\n'
     ),
+    "given_calls": (
+        "rule r\n  condition c when score > 0.5 then deny\n"
+        '  test "a" given count(payments by user.id over 1h) = 4 expect deny\n'
+        '  test "b" given device.headers["A"] = "x", method = "y" expect deny\n'
+    ),
     "points": (
         "scorecard s\n  baseline 0.03\n  signal a +0.5 when user.id is missing\n"
         "  signal b adds 2 points when user.id is missing\n"
@@ -288,7 +293,7 @@ UNMENDED = {
     ),
     *("now", "no_fields", "groups", "numbered", "weekday", "big_before", "clock_time", "is_new"),
     *("remainder", "power", "regex_call", "json", "when_after", "list_of_entries"),
-    *("if_of_a_scorecard", "action_of_a_signal"),
+    *("if_of_a_scorecard", "action_of_a_signal", "given_calls"),
     "decimal_comma",  # `9,99` is past the score's range, whatever is meant
 }
 """What has several meanings, or a part that only the author knows."""

@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from tollkeeper.api.console.client import JsonObject, segment
+from tollkeeper.api.console.client import JsonObject, RefusalError, segment
 from tollkeeper.api.console.visit import Visit, target
 from tollkeeper.api.html import Html, element, join_html
 
@@ -453,6 +454,14 @@ def with_code(text: str) -> Html:
     if len(parts) % 2 == 0:  # an unpaired backtick is literal
         return element("span", text)
     return join_html(*(element("code", part) if at % 2 else part for at, part in enumerate(parts)))
+
+
+def refuse_unseen(said: str, fields: Iterable[str]) -> None:
+    """Raise `RefusalError` where a form would undo what others did in these fields since its page was
+    made.
+    """
+    if errors := [{"field": field, "message": said} for field in fields]:
+        raise RefusalError(HTTPStatus.CONFLICT, errors)
 
 
 def errors_notice(errors: Iterable[JsonObject]) -> Html:

@@ -56,6 +56,7 @@ from tollkeeper.api.console.parts import (
     payments_link,
     proposed_address,
     read_instant,
+    refuse_unseen,
     row,
     text_of,
     written,
@@ -185,6 +186,9 @@ async def mark(request: Request[Any, Any, Any], id_: FromPath[str]) -> Response[
     """Acknowledge the alert, close it, or open it again."""
     here = await visit(request)
     sent = await read_form(request)
+    found = (await here.client.get(f"/v1/alerts/{segment(id_)}"))["alert"]
+    if sent.get("expected") not in ("", _marked_at(found)):
+        refuse_unseen(here.words("error.unseen"), ("alert.state",))
     await _mark(here, id_, sent["state"], sent.get("note"))
     return go_to(target(f"/console/alerts/{segment(id_)}", marked="1"))
 
@@ -232,6 +236,11 @@ async def _mark(here: Visit, id_: str, state: str, note: str) -> None:
     await here.client.send("PUT", f"/v1/alerts/{segment(id_)}", body=body)
 
 
+def _marked_at(alert: JsonObject) -> str:
+    """Return which mark an alert has."""
+    return alert["mark"]["at"] or "unmarked"
+
+
 def _done(here: Visit) -> Html:
     if here.query.get("contained") == "0":
         return notice("warning", here.words("contain.none_picked"))
@@ -256,6 +265,7 @@ def _mark_form(here: Visit, found: JsonObject) -> Html:
     ]
     return element(
         "form",
+        element("input", type="hidden", name="expected", value=_marked_at(found)),
         field(words("alerts.note"), element("input", name="note", maxlength="500")),
         *buttons,
         method="post",

@@ -20,7 +20,9 @@ from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.payment import entities
 from tollkeeper.api.console.pages.proofs import prove_button
 from tollkeeper.api.console.pages.rules import (
+    check_live,
     difference,
+    live_version,
     published_address,
     publishing_scope,
     send_proposal,
@@ -113,6 +115,7 @@ async def publish(request: Request[Any, Any, Any]) -> Response[str]:
         query |= {"publish": "true", "until": sent.get("until"), "reason": sent.get("reason")}
     path = f"/v1/rules/{segment(name or 'my_rule')}/versions"
     try:
+        await check_live(here, name, sent.get("at") if publish_too else "")
         answer = await here.client.send(
             "POST", path, {name: value for name, value in query.items() if value}, text=text
         )
@@ -149,8 +152,9 @@ async def _editor(
 ) -> Response[str]:
     words = here.words
     title = words("editor.new") if name is None else words("editor.title", name=name)
-    live = await _live_text(here, name)
-    rival = await _rival(here, name, refusal)
+    rule = await _rule(here, name)
+    live = await _live_text(here, rule)
+    rival = await _rival(here, rule, newest, refusal)
     if rival is not None:  # the person has seen the other's version, and may store theirs after it
         newest = rival["version"]
     form = element(
@@ -162,6 +166,14 @@ async def _editor(
             name="expected",
             value=str(newest),
             id="expected",
+            data_renewed="",
+        ),
+        element(
+            "input",
+            type="hidden",
+            name="at",
+            value=live_version(rule),
+            id="live",
             data_renewed="",
         ),
         element(
@@ -271,12 +283,16 @@ def _publish_button(here: Visit) -> Html:
     return element("button", here.words(f"editor.{act}"), name="act", value=act)
 
 
-async def _rival(here: Visit, name: str | None, refusal: RefusalError | None) -> JsonObject | None:
+async def _rival(
+    here: Visit, rule: JsonObject | None, seen: int, refusal: RefusalError | None
+) -> JsonObject | None:
     """Return the version that somebody else has stored meanwhile; None if nobody has."""
-    if name is None or refusal is None or refusal.status != HTTPStatus.CONFLICT:
+    if rule is None or refusal is None or refusal.status != HTTPStatus.CONFLICT:
         return None
-    path = f"/v1/rules/{segment(name)}"
-    newest = (await here.client.get(path))["rule"]["newest"]
+    newest = rule["newest"]
+    if newest == seen:
+        return None
+    path = f"/v1/rules/{segment(rule['name'])}"
     found: JsonObject = (await here.client.get(f"{path}/versions/{newest}"))["rule"]
     return found
 
@@ -299,16 +315,21 @@ def _beside_rival(here: Visit, rival: JsonObject, text: str) -> Html:
     )
 
 
-async def _live_text(here: Visit, name: str | None) -> str | None:
+async def _rule(here: Visit, name: str | None) -> JsonObject | None:
+    """Return the rule of this name; None if there is none yet."""
     if name is None:
         return None
     try:
-        found = (await here.client.get(f"/v1/rules/{segment(name)}"))["rule"]
+        found: JsonObject = (await here.client.get(f"/v1/rules/{segment(name)}"))["rule"]
     except RefusalError:
         return None
-    if found["active"] is None:
+    return found
+
+
+async def _live_text(here: Visit, rule: JsonObject | None) -> str | None:
+    if rule is None or rule["active"] is None:
         return None
-    path = f"/v1/rules/{segment(name)}/versions/{found['active']}"
+    path = f"/v1/rules/{segment(rule['name'])}/versions/{rule['active']}"
     text: str = (await here.client.get(path))["rule"]["text"]
     return text
 

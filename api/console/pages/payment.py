@@ -17,7 +17,7 @@ from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.highlight import highlight_expression, highlight_rule
 from tollkeeper.api.console.list_form import BLOCK_HOURS, list_form
 from tollkeeper.api.console.page import page
-from tollkeeper.api.console.pages.lists import send_entries
+from tollkeeper.api.console.pages.lists import find_held, send_entries
 from tollkeeper.api.console.parts import (
     action_badge,
     action_of,
@@ -42,6 +42,7 @@ from tollkeeper.api.console.parts import (
     percent,
     proposed_address,
     reason,
+    refuse_unseen,
     row,
     since_text,
     table,
@@ -163,11 +164,15 @@ async def add_to_list(request: Request[Any, Any, Any], id_: FromPath[str]) -> Re
     if value is None or (span and span not in BLOCK_HOURS):
         raise IncompleteFormError("put" if value is None else "span")
     entry: dict[str, str] = {"value": value, "note": sent.get("note") or f"payment {id_}"}
+    end = here.now + timedelta(hours=BLOCK_HOURS.get(span, 0))
     if span:
-        entry["expires_at"] = text_of(here.now + timedelta(hours=BLOCK_HOURS[span]))
+        entry["expires_at"] = text_of(end)
     if here.list_approval:
         number_ = await send_entries(here, name, [entry], entry["note"])
         return go_to(proposed_address(number_))
+    held = await find_held(here, (name,), value)
+    if held is not None and span and (held.until is None or end < held.until):
+        refuse_unseen(here.words("payment.held_longer", list=name), ("entry.expires_at",))
     await here.client.send("PUT", f"/v1/lists/{segment(name)}/entries", body={"entries": [entry]})
     if sent.get("shared"):  # the form came from the page of payments that share the value
         return go_to(target("/console/payments", of=id_, by=by, listed=name))

@@ -36,6 +36,7 @@ from tollkeeper.api.console.parts import (
     payment_table,
     percent,
     reason,
+    refuse_unseen,
     score_of,
     since_text,
     text_of,
@@ -248,6 +249,10 @@ async def save_search(request: Request[Any, Any, Any]) -> Response[str]:
     if sent.get("drop"):
         await here.client.send("DELETE", path)
     else:
+        saved = (await here.client.get("/v1/searches"))["searches"]
+        others = {each["name"] for each in saved if each["query"] != sent["q"]}
+        taken = ("search.name",) if sent["name"].strip() in others else ()
+        refuse_unseen(here.words("payments.name_taken"), taken)
         await here.client.send("PUT", path, body={"search": {"query": sent["q"]}})
     return go_to(target("/console/payments", q=sent.get("q")))
 

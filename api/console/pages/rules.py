@@ -32,6 +32,7 @@ from tollkeeper.api.console.parts import (
     payments_link,
     percent,
     proposed_address,
+    refuse_unseen,
     row,
     since_text,
     table,
@@ -149,6 +150,7 @@ async def activate(request: Request[Any, Any, Any], name: FromPath[str]) -> Resp
     here = await visit(request)
     sent = await read_form(request)
     version = sent.whole("version")
+    await check_live(here, name, sent.get("expected"))
     body = {"version": version, "reason": sent.get("reason"), "until": sent.get("until") or None}
     answer = await here.client.send("PUT", f"/v1/rules/{segment(name)}/active", body=body)
     return go_to(published_address("active", answer["rule"]))
@@ -209,6 +211,20 @@ async def rollout(request: Request[Any, Any, Any], name: FromPath[str]) -> Respo
     body = {"version": version, "percent": sent.whole("percent"), "by": sent["by"]}
     await here.client.send("PUT", path, body=body)
     return go_to(target(rule_address(name), rollout=str(version)))
+
+
+async def check_live(here: Visit, name: str, seen: str) -> None:
+    """Raise `RefusalError` if another version is live than a form was made with."""
+    found = (await here.client.get(f"/v1/rules/{segment(name)}"))["rule"] if seen else None
+    if found is not None and seen != live_version(found):
+        active = found["active"]
+        said = "rule.unseen_none" if active is None else "rule.unseen"
+        refuse_unseen(here.words(said, version=active), ("rule.active",))
+
+
+def live_version(rule: JsonObject | None) -> str:
+    """Return which version is live, for a form; 0 for none."""
+    return "0" if rule is None else str(rule["active"] or 0)
 
 
 def rule_address(name: str) -> str:
@@ -518,7 +534,7 @@ async def _versions(here: Visit, found: JsonObject) -> Html:
             words("rule.live")
             if is_active
             else join_html(
-                control_if_allowed(here, publishing_scope(here), _activation(here, name, number_)),
+                control_if_allowed(here, publishing_scope(here), _activation(here, found, number_)),
                 control_if_allowed(
                     here,
                     "rules:write",
@@ -563,17 +579,18 @@ def publishing_scope(here: Visit) -> str:
     return "rules:write" if here.four_eyes else "rules:publish"
 
 
-def _activation(here: Visit, name: str, version: int) -> Html:
+def _activation(here: Visit, rule: JsonObject, version: int) -> Html:
     said, act = ("propose", "propose") if here.four_eyes else ("activate", "active")
     return element(
         "details",
         element("summary", here.words(f"rule.{said}")),
         element(
             "form",
+            element("input", type="hidden", name="expected", value=live_version(rule)),
             *terms_fields(here),
             element("button", here.words(f"rule.{said}_now"), name="version", value=str(version)),
             method="post",
-            action=f"{rule_address(name)}/{act}",
+            action=f"{rule_address(rule['name'])}/{act}",
             data_kept="",
             class_="line",
         ),

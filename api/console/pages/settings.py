@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 from litestar import Request, get, post
 from litestar.response import Response
 
 from tollkeeper.api.console.answers import go_to, html
 from tollkeeper.api.console.client import JsonObject
-from tollkeeper.api.console.form import read_form
+from tollkeeper.api.console.form import IncompleteFormError, read_form
 from tollkeeper.api.console.page import page
 from tollkeeper.api.console.pages.settings_head import SETTINGS, settings_head
 from tollkeeper.api.console.parts import (
@@ -23,6 +24,7 @@ from tollkeeper.api.console.parts import (
     notice,
     number,
     proposed_address,
+    refuse_unseen,
     row,
     table,
     with_code,
@@ -37,6 +39,13 @@ _HELD_BY = ("user", "device", "order")
 """The keys by which held-out payments may be selected."""
 _APPROVALS = ("publish", "thresholds", "lists")
 """The changes for which an account can require approval."""
+_CHANGED = (
+    *("thresholds", "costs", "holdout", "time_zone", "retention_days", "approvals"),
+    "merchant_lists",
+)
+"""The settings that the form has."""
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+_DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 _NUMBER = re.compile(r"-?[0-9]{0,15}\.?[0-9]{1,15}")
 """Without an exponent: few characters may stand for a million digits, which take minutes."""
 
@@ -90,7 +99,11 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
         wanted["merchant_lists"] = sorted(map(str, form.getall("merchant_list", [])))
     found = await here.client.get("/v1/account")
     known = found["account"]
-    changed = {name: value for name, value in wanted.items() if value != known[name]}
+    # What a page shows may have changed since: only what the person changed is sent.
+    seen = _read_seen(sent.get("expected")) or known
+    changed = {name: value for name, value in wanted.items() if value != seen.get(name)}
+    unseen = (f"account.{name}" for name in changed if known[name] != seen.get(name))
+    refuse_unseen(here.words("error.unseen"), unseen)
     # A node of the release before doesn't say which: it refuses what another person must approve.
     shared = {name: changed.pop(name) for name in found.get("guarded", ()) if name in changed}
     if changed:
@@ -100,6 +113,14 @@ async def change_settings(request: Request[Any, Any, Any]) -> Response[str]:
         made = await here.client.send("POST", "/v1/proposals", body={"proposal": proposal})
         return go_to(proposed_address(made["proposal"]["number"]))
     return go_to(target(SETTINGS, saved="1"))
+
+
+def _read_seen(text: str) -> JsonObject:
+    """Return the settings that a form was made with; nothing for a form that names none."""
+    try:
+        return _DECODER.decode(text) if text else {}
+    except msgspec.DecodeError:
+        raise IncompleteFormError("expected") from None
 
 
 def _number(text: str) -> Any:
@@ -168,8 +189,10 @@ def _form(here: Visit, account: JsonObject, lists: Sequence[JsonObject]) -> Html
         if any(account["approvals"].values())
         else Html("")
     )
+    seen = _ENCODER.encode({name: account[name] for name in _CHANGED}).decode()
     return element(
         "form",
+        element("input", type="hidden", name="expected", value=seen),
         element("div", *parts, class_="parts"),
         element("div", note, element("button", words("settings.save")), class_="line"),
         method="post",

@@ -13,6 +13,7 @@ import pytest
 
 from tollkeeper.api.console.client import PublicClient, Query
 from tollkeeper.tests.api.console.conftest import Shop, open_shop
+from tollkeeper.tests.api.console.test_two_people import form_of
 from tollkeeper.tests.api.http.service import payment
 
 pytestmark = pytest.mark.anyio
@@ -94,6 +95,17 @@ async def test_an_alert_is_acknowledged_closed_and_opened_again(attacked: Shop) 
     assert (await api.get("/v1/alerts?state=closed")).json()["alerts"] == []
     actions = [each["action"] for each in (await api.get("/v1/audit")).json()["audit"][:3]]
     assert actions == ["alert_marked"] * 3
+
+
+async def test_an_alert_is_not_marked_over_what_another_marked_meanwhile(attacked: Shop) -> None:
+    address = f"/console/alerts/{await alert_of(attacked)}"
+    form = form_of((await attacked.browser.get(address)).text, address)
+    for note, status in (("ana looks", 303), ("rui looks", 409)):
+        sent = {**form, "state": "acknowledged", "note": note}
+        marked = await attacked.browser.post(address, data=sent)
+        assert marked.status_code == status, marked.text
+    assert "somebody changed this after the page was made" in marked.text
+    assert "ana looks" in (await attacked.browser.get(address)).text
 
 
 async def test_an_alert_that_there_is_not_is_not_found(under_attack: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tollkeeper.api.console.visit import Visit, visit
 from tollkeeper.api.html import Html, element, join_html
 
 CAME_BACK = "/console/came-back"
+_PLACE = re.compile("[0-9]{1,9}")
 _AT_ONCE = 50
 """So many ids a search takes, and a page shows."""
 
@@ -36,7 +38,7 @@ async def came_back(request: Request[Any, Any, Any]) -> Response[str]:
     ]
     which = "followed" if "followed" in wanted else "denied"
     ids = [id_ for each in found for id_ in each[which]]
-    begin = int(wanted["from"]) if wanted.get("from", "").isdecimal() else 0
+    begin = int(wanted["from"]) if _PLACE.fullmatch(wanted.get("from", "")) else 0
     rows = await _payments(here, ids[begin : begin + _AT_ONCE])
     end = begin + _AT_ONCE
     content = join_html(

@@ -59,7 +59,7 @@ from tollkeeper.api.console.parts import (
     refuse_unseen,
     row,
     text_of,
-    written,
+    with_moments,
 )
 from tollkeeper.api.console.rule_lists import FIELDS, blocking_lists, read_live_rules
 from tollkeeper.api.console.visit import Visit, target, visit
@@ -245,9 +245,10 @@ def _done(here: Visit) -> Html:
     if here.query.get("contained") == "0":
         return notice("warning", here.words("contain.none_picked"))
     if "contained" in here.query and "until" in here.query:
-        end = written(here, read_instant(here.query["until"]), "%d %b %H:%M")
-        said = here.words("contain.done", count=here.query["contained"], until=end)
-        return notice("good", said)
+        count, end = here.query["contained"], here.query["until"]
+        return notice(
+            "good", with_moments(here, here.words("contain.done", count=count, until=end))
+        )
     return notice("good", here.words("alerts.done_marked")) if "marked" in here.query else Html("")
 
 

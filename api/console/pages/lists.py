@@ -468,8 +468,13 @@ def list_address(name: str) -> str:
 
 
 def _as_utc(here: Visit, local: str) -> str:
-    """Convert a browser's date field, in the account's zone, to UTC."""
-    return text_of(datetime.fromisoformat(local).replace(tzinfo=here.zone)) if local else ""
+    """Convert a browser's date field, in the account's zone, to UTC; any other text is passed on, and the
+    interface refuses it.
+    """
+    try:
+        return text_of(datetime.fromisoformat(local).replace(tzinfo=here.zone))
+    except (ValueError, OverflowError):
+        return local
 
 
 def _kind(here: Visit, spec: JsonObject) -> str:

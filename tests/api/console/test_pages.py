@@ -7,6 +7,7 @@ import re
 from asyncio import sleep
 from collections.abc import AsyncIterator, Iterable
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -20,7 +21,7 @@ from tollkeeper.engine.keep_accesses import write_accesses
 from tollkeeper.engine.publish.end_publications import end_due
 from tollkeeper.engine.publish.sign_in import MakeLink
 from tollkeeper.tests.api.console.conftest import HOSTILE, RULE, Shop, sign_in
-from tollkeeper.tests.api.http.service import payment
+from tollkeeper.tests.api.http.service import open_service, payment
 
 pytestmark = pytest.mark.anyio
 
@@ -552,6 +553,28 @@ async def test_a_form_of_another_site_changes_nothing(shop: Shop) -> None:
     assert (await shop.service.client.get("/v1/payments/order-1/labels")).json()["label"] is None
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "contain?contained=1&until=soon",
+        f"came-back?from={'9' * 5000}",
+        "contain?contained=1&until=x",
+    ],
+)
+async def test_a_page_is_made_whatever_its_address_says(shop: Shop, query: str) -> None:
+    assert (await shop.browser.get(f"/console/{query}")).status_code == 200
+
+
+@pytest.mark.parametrize("end", ["soon", "9" * 5000, "0001-01-01T00:00", "9999-12-31T23:59"])
+async def test_a_time_that_is_none_is_refused_with_words(own_shop: Shop, end: str) -> None:
+    zone = {"account": {"time_zone": "Asia/Kolkata"}}
+    assert (await own_shop.service.client.put("/v1/account", json=zone)).status_code == 200
+    form = {"values": "d-1", "note": "a ring", "expires_at": end}
+    answer = await own_shop.browser.post("/console/lists/blocked/entries", data=form)
+    assert answer.status_code in (303, 422)
+    assert "entries[0].expires_at" in answer.text or end.startswith("9999")
+
+
 async def test_a_form_without_its_fields_is_refused_with_words(shop: Shop) -> None:
     answer = await shop.browser.post("/console/rules/gate/active", data={"version": "new"})
     assert answer.status_code == 422
@@ -860,3 +883,26 @@ async def test_the_page_of_scores_tells_how_many_denials_are_wrong(own_shop: Sho
     page = (await own_shop.browser.get("/console/score")).text
     assert "50\u202f% of denials, " in page
     assert 'href="/console/payments?q=holdout:true"' in page
+
+
+async def test_every_page_is_there_for_an_account_that_has_nothing_yet(tmp_path: Path) -> None:
+    async with open_service(tmp_path / "data") as service:
+        browser = await sign_in(service, await service.key("shop", "admin"))
+        for address in (*(each for _, each, _ in NAVIGATION), *WITHOUT_ANYTHING):
+            page = await browser.get(address)
+            assert page.status_code == 200, address
+            assert "nan" not in page.text.lower().split("<main")[1].split("<footer")[0].split()
+        await browser.aclose()
+
+
+WITHOUT_ANYTHING = (
+    "/console/contain",
+    "/console/came-back",
+    "/console/new-rule",
+    "/console/settings/users",
+    "/console/settings/keys",
+    "/console/score?challenge=0.5&deny=0.9",
+    "/console/report?merchant=m-1",
+    "/console/alerts?state=open",
+    "/console/changes?kind=every",
+)

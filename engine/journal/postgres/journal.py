@@ -356,7 +356,12 @@ class PostgresJournal(Journal):
         standby without end, and the next owner finds out whether it was made."""
         if self._breaking_off is None:
             loop = asyncio.get_running_loop()
-            self._breaking_off = loop.call_later(seconds, self._connections.break_off)
+            self._breaking_off = loop.call_later(seconds, self._break_off)
+
+    def _break_off(self) -> None:
+        # The writer asks for the outcome of a commit until it is told to end; requests wait for it.
+        self._store.ending.set()
+        self._connections.break_off()
 
     async def close(self) -> None:
         self._end_renewal()

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 class Proxy:
     """What is sent flows while `requests` and `answers` are set; `held` is set once something waits.
+    While `is_away`, nobody is let in.
 
     After requests with the texts `unanswered`, one after the other, the last gets no answer.
     """
@@ -22,8 +23,12 @@ class Proxy:
         self.requests.set()
         self.answers.set()
         self.unanswered: list[bytes] = []
+        self.is_away = False
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_away:
+            writer.transport.abort()
+            return
         from_server, to_server = await asyncio.open_connection(*self._server)
         self._writers |= {writer, to_server}
         for flow in (

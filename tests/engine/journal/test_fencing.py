@@ -135,6 +135,23 @@ async def test_a_service_that_ends_waits_no_more_for_a_database_that_never_answe
     assert [type(each) for each in ended] == [Unavailable] * 3
 
 
+async def test_a_service_that_ends_no_longer_finds_out_what_became_of_a_commit(database, make):
+    async with owned_through_proxy(database) as (proxy, journal):
+        await journal.append(make(1))
+        proxy.answers.clear()
+        waiting = journal.append(make(2))
+        await proxy.held.wait()
+        proxy.is_away = True
+        proxy.cut()
+        while "is not known yet" not in (journal.write_failure() or ""):
+            await asyncio.sleep(0.01)
+        journal.end_within(0.0)
+        await asyncio.wait([waiting], timeout=30)
+        assert waiting.done()
+        with pytest.raises(Unavailable, match="what became of the last entries is not known yet"):
+            await waiting
+
+
 async def test_nothing_is_acknowledged_before_the_database_has_said_so(database, make):
     async with owned_through_proxy(database) as (proxy, journal):
         await journal.append(make(1))

@@ -37,7 +37,7 @@ from tollkeeper.engine.registry.webhooks import (
     MAX_WEBHOOKS,
     MIN_SECRET,
     OVERLAP,
-    WebhookAsked,
+    RequestedWebhook,
     find_webhook,
     opened_secrets,
     secrets_in_force,
@@ -98,7 +98,7 @@ class WebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
 class SentWebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
     """A `WebhookBody` that is not checked yet."""
 
-    webhook: WebhookAsked
+    webhook: RequestedWebhook
 
 
 class WebhookView(Struct, frozen=True):

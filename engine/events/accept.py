@@ -65,7 +65,7 @@ async def counted_event(
     withdrawn meanwhile.
     """
     account = active.account.number
-    # A second event with the id waits: its label would be kept though it is refused itself.
+    # A second event with the id waits: it is refused, and its label must not be kept either.
     async with engine.locks.of("event", account, event.id):
         if await engine.journal.exists(account, Kind.EVENT, event.id):
             raise Taken(event.id)
@@ -83,7 +83,7 @@ async def counted_event(
 async def _labelled(
     engine: Engine, account: int, ids: Iterable[str]
 ) -> AsyncIterator[Mapping[str, PaymentToLabel | None]]:
-    """The payments with these ids, None where there is none, which only the block may change."""
+    """The payments with these ids, None for an unknown id; only the block may change them."""
     async with engine.locks.of_all("payment", account, ids):
         yield {id_: await read_to_label(engine, account, id_) for id_ in ids}
 
@@ -95,11 +95,11 @@ async def _count(
     arrived: int,
     payments: Mapping[str, PaymentToLabel | None],
 ) -> AcceptedEvent | str:
-    """Count an event without ever suspending, as what comes later may be appended meanwhile.
+    """Count an event. It never suspends: an entry with a later sequence number might be appended first.
 
-    Where its metrics give the label to a payment that is not in `payments`, nothing is counted and
-    the payment's id returned. Raises `Invalid`, also when the event's type was withdrawn, with its
-    windows, since the event was read.
+    If it labels a payment that is not in `payments`, nothing is counted, and that payment's id is
+    returned. Raises `Invalid`, also when the event's type was withdrawn, with its windows, since the
+    event was read.
     """
     account, loaded = active.account.number, event.loaded
     arrived = engine.arrivals.put_in_order(arrived)
@@ -126,7 +126,7 @@ async def _count(
             observed.values,
             active.environment,
         )
-        accepted = EventReceipt(
+        receipt = EventReceipt(
             id=event.id,
             type=name,
             version=loaded.version,
@@ -150,7 +150,7 @@ async def _count(
     except BaseException:
         await engine.windows.withdraw(observed)
         raise
-    return AcceptedEvent(Pending(observed, entry, transitions, label), accepted)
+    return AcceptedEvent(Pending(observed, entry, transitions, label), receipt)
 
 
 async def _count_label(

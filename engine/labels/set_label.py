@@ -23,11 +23,11 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.velocity.contract import Record, State
 
 MAX_LABELS = 100
-"""How often a payment's labels may change: whoever sets or reads one reads all that was said before."""
+"""The most changes of a payment's labels: setting or reading a label reads all of them."""
 
 
 class PaymentToLabel(NamedTuple):
-    """A stored payment as it is now, and all that was said about it, oldest first."""
+    """A stored payment as it is now, and all changes of its labels, oldest first."""
 
     created: Entry
     state: State
@@ -52,23 +52,23 @@ async def set_label(engine: Engine, account: int, payment_id: str, label: Label)
 
 
 async def read_to_label(engine: Engine, account: int, payment_id: str) -> PaymentToLabel | None:
-    """The payment to count a label of, None when no payment has the id.
+    """The payment whose label is to be counted, None when no payment has the id.
 
-    Hold the payment's lock until the label is kept: whatever changes the payment in between would
-    be taken out of the windows as it was before.
+    Hold the payment's lock until the label is kept: the windows would uncount an update in between by
+    the state before it.
     """
-    known = await engine.journal.first_and_last(account, payment_id)
-    if known is None:
+    stored = await engine.journal.first_and_last(account, payment_id)
+    if stored is None:
         return None
     changes = await engine.journal.of_record(account, Kind.LABEL, payment_id)
-    return PaymentToLabel(known[0], await payment_state(engine, *known), changes)
+    return PaymentToLabel(stored[0], await payment_state(engine, *stored), changes)
 
 
 async def count_label(
     engine: Engine, payment: PaymentToLabel, label: Label, arrived: int
 ) -> Pending | None:
-    """Count a payment with a new label, which is still to be kept; None where its source says the
-    same already. `arrived` in µs.
+    """Count a payment with a new label, which is still to be kept; None if its source gave it the same
+    label already. `arrived` in µs.
 
     Never suspends. Raises `Invalid` when the payment's labels changed `MAX_LABELS` times.
     """
@@ -102,7 +102,7 @@ async def labels_of(engine: Engine, account: int, payment_id: str) -> Mapping[La
     return labels_in(await engine.journal.of_record(account, Kind.LABEL, payment_id))
 
 
-def _same(known: Label | None, label: Label) -> bool:
-    if known is None:
+def _same(present: Label | None, label: Label) -> bool:
+    if present is None:
         return label.label is None
-    return (known.label, known.reason) == (label.label, label.reason)
+    return (present.label, present.reason) == (label.label, label.reason)

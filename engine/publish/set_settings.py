@@ -19,13 +19,13 @@ from tollkeeper.engine.runtime import Engine
 
 
 async def set_settings(
-    engine: Engine, account: int, by: str, asked: Mapping[str, object]
+    engine: Engine, account: int, by: str, requested: Mapping[str, object]
 ) -> tuple[str, ...]:
     """Change settings; returns the names of those that changed. Raises `Invalid`."""
 
     def decide(state: Account) -> SettingsChanged | None:
         check_live(state)
-        change = change_settings(state, asked)
+        change = change_settings(state, requested)
         if change is not None:
             check_settings_alone(state, change)
         return change
@@ -50,12 +50,12 @@ class ChangeSettings(AccountVerb, frozen=True):
 
 
 def with_rates(
-    asked: Mapping[str, Any], kept: Mapping[str, Mapping[str, str]]
+    requested: Mapping[str, Any], kept: Mapping[str, Mapping[str, str]]
 ) -> Mapping[str, Any]:
     """The requested settings, completed with the rates that stay as they are."""
-    rates = asked.get("rates")
+    rates = requested.get("rates")
     if not isinstance(rates, dict) or not all(isinstance(each, dict) for each in rates.values()):
-        return asked
+        return requested
     whole = {
         from_: {
             to: price
@@ -64,7 +64,7 @@ def with_rates(
         }
         for from_ in {**kept, **rates}
     }
-    return {**asked, "rates": {from_: prices for from_, prices in whole.items() if prices}}
+    return {**requested, "rates": {from_: prices for from_, prices in whole.items() if prices}}
 
 
 def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
@@ -72,21 +72,21 @@ def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
 
     Raises `Invalid` for one without a name or an equals sign.
     """
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
     for text in texts:
         path, equals, value = text.partition("=")
         *outer, name = path.split(".")
         if not (equals and name):
             message = f"`{text}` is not of the form SETTING=VALUE"
             raise Invalid.at("settings", "invalid_format", message)
-        holder = asked
+        holder = requested
         for step in outer:
             holder = holder.setdefault(step, {})
             if not isinstance(holder, dict):
                 message = f"`{path}` is part of a setting that was given already"
                 raise Invalid.at("settings", "invalid_value", message)
         holder[name] = _value(value)
-    return asked
+    return requested
 
 
 def _value(text: str) -> Any:

@@ -133,11 +133,13 @@ def alone_until(account: Account, proposal: Proposal) -> int | None:
 def _possible_impersonators(account: Account, person: str) -> set[str]:
     """Everybody who made a link for the person, or for somebody who did, and so on."""
     found: set[str] = set()
-    asked = [person]
-    while asked:
-        makers = {origin_of(account, by) for by in account.link_makers.get(asked.pop(), ())} - found
+    unvisited = [person]
+    while unvisited:
+        makers = {
+            origin_of(account, by) for by in account.link_makers.get(unvisited.pop(), ())
+        } - found
         found |= makers
-        asked += makers
+        unvisited += makers
     return found
 
 

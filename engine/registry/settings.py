@@ -41,7 +41,7 @@ _GUARDED = ("thresholds", "default_rule", "holdout", "retention_days")
 need.
 """
 
-# More digits than `_DECIMAL` takes, so that nothing is rounded away unseen.
+# More digits than `_DECIMAL` accepts, so that no multiplication rounds.
 _EXACT = Context(prec=200)
 _DECIMAL = re.compile(r"[0-9]{1,38}(\.[0-9]{1,38})?")
 _CODES = {
@@ -55,10 +55,10 @@ _KEYS: tuple[str, ...] = get_args(RolloutKey)
 _Report: TypeAlias = Callable[[str, ViolationType, str], None]
 
 
-def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsChanged | None:
+def change_settings(account: Account, requested: Mapping[str, object]) -> SettingsChanged | None:
     """The change to the requested settings; None when nothing changes.
 
-    `asked` has the form that `show_settings` gives. A member left out keeps its value; an unknown
+    `requested` has the form that `show_settings` gives. A member left out keeps its value; an unknown
     one is refused, and so is null unless it is the setting's default. Numbers may be `Decimal`.
     Raises `Invalid` with all violations, each at its path from `account`.
     """
@@ -67,8 +67,12 @@ def change_settings(account: Account, asked: Mapping[str, object]) -> SettingsCh
     def report(path: str, type_: ViolationType, message: str) -> None:
         violations.append(Violation(f"account.{path}", type_, message))
 
-    _refuse_others(asked, _READERS, "", report)
-    new = {name: read(account, asked, report) for name, read in _READERS.items() if name in asked}
+    _refuse_others(requested, _READERS, "", report)
+    new = {
+        name: read(account, requested, report)
+        for name, read in _READERS.items()
+        if name in requested
+    }
     if violations:
         raise Invalid(violations)
     changed = tuple(name for name in new if new[name] != getattr(account.settings, name))
@@ -108,8 +112,8 @@ def show_settings(settings: AccountSettings) -> dict[str, Any]:
     return shown
 
 
-def _as_numbers(of: msgspec.Struct, scale: int) -> dict[str, float]:
-    return {name: value / scale for name, value in msgspec.structs.asdict(of).items()}
+def _as_numbers(scaled: msgspec.Struct, scale: int) -> dict[str, float]:
+    return {name: value / scale for name, value in msgspec.structs.asdict(scaled).items()}
 
 
 def scaled_rates(settings: AccountSettings) -> dict[tuple[str, str], int]:
@@ -133,8 +137,8 @@ def account_limits(settings: AccountSettings, limits: Limits) -> Limits:
     )
 
 
-def _thresholds(account: Account, asked: Mapping[str, object], report: _Report) -> Thresholds:
-    wanted = _object(asked["thresholds"], "thresholds", report)
+def _thresholds(account: Account, requested: Mapping[str, object], report: _Report) -> Thresholds:
+    wanted = _object(requested["thresholds"], "thresholds", report)
     _refuse_others(wanted, ("challenge", "deny"), "thresholds.", report)
     old = account.settings.thresholds
     challenge = _decimal(wanted, "thresholds.challenge", old.challenge, report)
@@ -173,8 +177,8 @@ def _decimal(
     return int(scaled)
 
 
-def _default_rule(account: Account, asked: Mapping[str, object], report: _Report) -> str | None:
-    name = asked["default_rule"]
+def _default_rule(account: Account, requested: Mapping[str, object], report: _Report) -> str | None:
+    name = requested["default_rule"]
     if name is None:
         return None
     if not isinstance(name, str):
@@ -185,8 +189,8 @@ def _default_rule(account: Account, asked: Mapping[str, object], report: _Report
     return name
 
 
-def _time_zone(_account: Account, asked: Mapping[str, object], report: _Report) -> str:
-    name = asked["time_zone"]
+def _time_zone(_account: Account, requested: Mapping[str, object], report: _Report) -> str:
+    name = requested["time_zone"]
     if not isinstance(name, str):
         _report_type("time_zone", name, "a time zone is a string", report)
         return ""
@@ -202,13 +206,13 @@ def _time_zones() -> frozenset[str]:
 
 
 def _rates(
-    account: Account, asked: Mapping[str, object], report: _Report
+    account: Account, requested: Mapping[str, object], report: _Report
 ) -> dict[str, dict[str, str]]:
-    extra = asked.get("extra_codes")
+    extra = requested.get("extra_codes")
     codes = extra.get("currency") if isinstance(extra, Mapping) else None
     known = codes if isinstance(codes, Sequence) else account.settings.extra_codes.currency
     rates: dict[str, dict[str, str]] = {}
-    for from_, prices in _object(asked["rates"], "rates", report).items():
+    for from_, prices in _object(requested["rates"], "rates", report).items():
         _check_currency(f"rates.{from_}", from_, known, report)
         for to, price in _object(prices, f"rates.{from_}", report).items():
             path = f"rates.{from_}.{to}"
@@ -248,12 +252,14 @@ def _exact(value: float | Decimal) -> Decimal:
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
-def _retention_days(_account: Account, asked: Mapping[str, object], report: _Report) -> int:
-    return _whole_number(asked["retention_days"], "retention_days", 1, MAX_RETENTION_DAYS, report)
+def _retention_days(_account: Account, requested: Mapping[str, object], report: _Report) -> int:
+    return _whole_number(
+        requested["retention_days"], "retention_days", 1, MAX_RETENTION_DAYS, report
+    )
 
 
-def _clock_skew_ms(_account: Account, asked: Mapping[str, object], report: _Report) -> int:
-    return _whole_number(asked["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
+def _clock_skew_ms(_account: Account, requested: Mapping[str, object], report: _Report) -> int:
+    return _whole_number(requested["clock_skew_ms"], "clock_skew_ms", 0, MAX_CLOCK_SKEW_MS, report)
 
 
 _SMALL = 1e15
@@ -271,8 +277,8 @@ def _whole_number(value: object, path: str, low: int, high: int, report: _Report
     return value
 
 
-def _extra_codes(account: Account, asked: Mapping[str, object], report: _Report) -> ExtraCodes:
-    wanted = _object(asked["extra_codes"], "extra_codes", report)
+def _extra_codes(account: Account, requested: Mapping[str, object], report: _Report) -> ExtraCodes:
+    wanted = _object(requested["extra_codes"], "extra_codes", report)
     _refuse_others(wanted, _CODES, "extra_codes.", report)
     read = {name: _codes(wanted[name], name, report) for name in _CODES if name in wanted}
     return msgspec.structs.replace(account.settings.extra_codes, **read)
@@ -294,8 +300,8 @@ def _codes(value: object, name: str, report: _Report) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
-def _approvals(account: Account, asked: Mapping[str, object], report: _Report) -> Approvals:
-    wanted = _object(asked["approvals"], "approvals", report)
+def _approvals(account: Account, requested: Mapping[str, object], report: _Report) -> Approvals:
+    wanted = _object(requested["approvals"], "approvals", report)
     names = Approvals.__struct_fields__
     _refuse_others(wanted, names, "approvals.", report)
     read: dict[str, bool] = {}
@@ -308,8 +314,8 @@ def _approvals(account: Account, asked: Mapping[str, object], report: _Report) -
     return msgspec.structs.replace(account.settings.approvals, **read)
 
 
-def _costs(account: Account, asked: Mapping[str, object], report: _Report) -> Costs:
-    wanted = _object(asked["costs"], "costs", report)
+def _costs(account: Account, requested: Mapping[str, object], report: _Report) -> Costs:
+    wanted = _object(requested["costs"], "costs", report)
     _refuse_others(wanted, Costs.__struct_fields__, "costs.", report)
     old = account.settings.costs
     return Costs(
@@ -319,8 +325,8 @@ def _costs(account: Account, asked: Mapping[str, object], report: _Report) -> Co
     )
 
 
-def _holdout(account: Account, asked: Mapping[str, object], report: _Report) -> Holdout:
-    wanted = _object(asked["holdout"], "holdout", report)
+def _holdout(account: Account, requested: Mapping[str, object], report: _Report) -> Holdout:
+    wanted = _object(requested["holdout"], "holdout", report)
     _refuse_others(wanted, Holdout.__struct_fields__, "holdout.", report)
     old = account.settings.holdout
     percent = _decimal(wanted, "holdout.percent", old.percent, report, most=100)
@@ -335,9 +341,9 @@ def _holdout(account: Account, asked: Mapping[str, object], report: _Report) -> 
 
 
 def _merchant_lists(
-    account: Account, asked: Mapping[str, object], report: _Report
+    account: Account, requested: Mapping[str, object], report: _Report
 ) -> tuple[str, ...]:
-    names = asked["merchant_lists"]
+    names = requested["merchant_lists"]
     if not isinstance(names, list | tuple):
         _report_type("merchant_lists", names, "this is an array of names of lists", report)
         return ()
@@ -364,10 +370,10 @@ def _report_type(path: str, value: object, message: str, report: _Report) -> Non
 
 
 def _refuse_others(
-    given: Mapping[str, object], known: Collection[str], at: str, report: _Report
+    members: Mapping[str, object], known: Collection[str], at: str, report: _Report
 ) -> None:
     """Report unknown members, so that a misspelt setting is not ignored silently."""
-    for name in given:
+    for name in members:
         if name not in known:
             shown = printable_name(name)
             report(f"{at}{shown}", "unknown_member", f"there is no setting `{shown}`")

@@ -38,7 +38,7 @@ _SECRET_BYTES = 32
 SealSecret: TypeAlias = Callable[[str], bytes]
 
 
-class WebhookAsked(Struct, frozen=True, forbid_unknown_fields=True):
+class RequestedWebhook(Struct, frozen=True, forbid_unknown_fields=True):
     """A webhook to set; members left out keep their value, or have the default in a new one."""
 
     url: Annotated[str, Meta(examples=["https://shop.example/notices"])]
@@ -48,27 +48,27 @@ class WebhookAsked(Struct, frozen=True, forbid_unknown_fields=True):
     paused: bool | None = None
 
 
-def set_webhook(account: Account, asked: WebhookAsked, seal: SealSecret) -> WebhookSet:
+def set_webhook(account: Account, requested: RequestedWebhook, seal: SealSecret) -> WebhookSet:
     """Set a webhook; its notices are signed with one secret, or two while one replaces the other.
 
     A new webhook gets alerts unless `kinds` says otherwise. Raises `Invalid` with all violations.
     """
-    known = account.webhooks.get(asked.url)
-    violations = [*_check_url(asked.url), *_check_secrets(asked), *_check_wants(asked)]
-    if known is None and len(account.webhooks) >= MAX_WEBHOOKS:
+    webhook = account.webhooks.get(requested.url)
+    violations = [*_check_url(requested.url), *_check_secrets(requested), *_check_wants(requested)]
+    if webhook is None and len(account.webhooks) >= MAX_WEBHOOKS:
         message = f"an account has at most {MAX_WEBHOOKS} webhooks"
         violations.append(Violation("webhook.url", "out_of_range", message))
     if violations:
         raise Invalid(violations)
-    before = WebhookSet(asked.url, ()) if known is None else as_set(known)
+    before = WebhookSet(requested.url, ()) if webhook is None else as_set(webhook)
     return WebhookSet(
-        url=asked.url,
+        url=requested.url,
         secrets=before.secrets
-        if asked.secrets is None
-        else tuple(SealedSecret(seal(each)) for each in asked.secrets),
-        kinds=before.kinds if asked.kinds is None else tuple(dict.fromkeys(asked.kinds)),
-        only=before.only if asked.only is None else asked.only,
-        paused=before.paused if asked.paused is None else asked.paused,
+        if requested.secrets is None
+        else tuple(SealedSecret(seal(each)) for each in requested.secrets),
+        kinds=before.kinds if requested.kinds is None else tuple(dict.fromkeys(requested.kinds)),
+        only=before.only if requested.only is None else requested.only,
+        paused=before.paused if requested.paused is None else requested.paused,
     )
 
 
@@ -149,16 +149,16 @@ def find_webhook(account: Account, id_: str) -> Webhook:
     raise NotFound("webhook", "there is no webhook with this id")
 
 
-def _check_secrets(asked: WebhookAsked) -> list[Violation]:
-    if asked.secrets is None:
+def _check_secrets(requested: RequestedWebhook) -> list[Violation]:
+    if requested.secrets is None:
         return []
-    found = []
-    if not 1 <= len(asked.secrets) <= 2:
+    violations = []
+    if not 1 <= len(requested.secrets) <= 2:
         message = "a webhook has one secret, or two while one replaces the other"
-        found.append(Violation("webhook.secrets", "out_of_range", message))
-    return found + [
+        violations.append(Violation("webhook.secrets", "out_of_range", message))
+    return violations + [
         _bad_secret(f"webhook.secrets[{place}]")
-        for place, secret in enumerate(asked.secrets)
+        for place, secret in enumerate(requested.secrets)
         if not MIN_SECRET <= len(secret) <= MAX_SECRET
     ]
 
@@ -168,18 +168,18 @@ def _bad_secret(field: str) -> Violation:
     return Violation(field, "out_of_range", message)
 
 
-def _check_wants(asked: WebhookAsked) -> list[Violation]:
-    found = []
-    if asked.kinds == ():
+def _check_wants(requested: RequestedWebhook) -> list[Violation]:
+    violations = []
+    if requested.kinds == ():
         message = "a webhook wants one kind of notice at least; `paused` holds all of them"
-        found.append(Violation("webhook.kinds", "out_of_range", message))
-    if asked.only is not None:
-        found += [
+        violations.append(Violation("webhook.kinds", "out_of_range", message))
+    if requested.only is not None:
+        violations += [
             Violation(f"webhook.only.{name}", "too_long", f"at most {MAX_FILTERED} are named")
             for name in ("action", "rule", "condition")
-            if len(getattr(asked.only, name)) > MAX_FILTERED
+            if len(getattr(requested.only, name)) > MAX_FILTERED
         ]
-    return found
+    return violations
 
 
 def _check_url(url: str) -> list[Violation]:
@@ -188,10 +188,10 @@ def _check_url(url: str) -> list[Violation]:
         return [Violation("webhook.url", "too_long", message)]
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        good = False
-    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        is_http = False
+    if not is_http or not url.isascii() or not url.isprintable() or " " in url:
         message = "an address starts with `https://` or `http://` and names a host"
         return [Violation("webhook.url", "invalid_format", message)]
     if parts.username is not None:

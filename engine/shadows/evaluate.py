@@ -50,7 +50,7 @@ def _decide_by_shadow(
     read: ProgramValues,
 ) -> Decision:
     """The decision that the payment would have got with the shadow as its rule or scorecard."""
-    # Computes the keys again: if that failed during the decision, it fails here and is recorded.
+    # Computing the keys again fails if it failed during the decision; that is then recorded.
     again = shadow.loaded.reading.reads(facts, active.environment)
     values = [value for _, value in zip(again, read, strict=True)]
     assert programs.scorecard is not None

@@ -22,7 +22,9 @@ from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.shadow_queue import QueuedShadow
 
 _AT_ONCE = 64
+"""How many shadows are evaluated in one call of a thread."""
 DRAIN_S = 5.0
+"""How long the end of a service waits for queued shadows."""
 
 
 class ShadowOutcome(Struct, frozen=True, omit_defaults=True):
@@ -128,7 +130,7 @@ def _entry(
 
 
 def _lose(engine: Engine, item: QueuedShadow, skipped: int, error: JournalError) -> None:
-    """Count an evaluation that was not recorded, and those that its entry was to tell of."""
+    """Count an evaluation that was not recorded, and the skipped ones that its entry would have held."""
     engine.shadows.skip(item)
     engine.shadows.skipped[item.trial] += skipped
     get_logger().warning("shadow_not_recorded", error=str(error))

@@ -19,8 +19,8 @@ from tollkeeper.engine.registry.errors import NotFound
 from tollkeeper.engine.registry.state import Webhook
 from tollkeeper.engine.registry.webhooks import (
     OVERLAP,
+    RequestedWebhook,
     SealSecret,
-    WebhookAsked,
     find_webhook,
     new_secret,
     secret_owner,
@@ -39,7 +39,7 @@ class RotatedWebhook(NamedTuple):
 
 
 async def put_webhook(
-    engine: Engine, account: int, by: str, asked: WebhookAsked
+    engine: Engine, account: int, by: str, requested: RequestedWebhook
 ) -> tuple[Webhook, str | None]:
     """Set a webhook; returns it, and the secret that was generated for a new one without secrets.
 
@@ -48,11 +48,11 @@ async def put_webhook(
     async with engine.changing:
         state = engine.state.accounts[account]
         made = None
-        if asked.url not in state.webhooks and asked.secrets is None:
+        if requested.url not in state.webhooks and requested.secrets is None:
             made = new_secret()
-            asked = replace(asked, secrets=(made,))
-        change = webhooks.set_webhook(state, asked, _seal(engine, account, asked.url))
-        check_reach(asked.url, engine.reach)
+            requested = replace(requested, secrets=(made,))
+        change = webhooks.set_webhook(state, requested, _seal(engine, account, requested.url))
+        check_reach(requested.url, engine.reach)
         webhook = await _record(engine, account, by, change)
     # The notices that waited while a webhook was paused are due now.
     engine.monitors.raised.set()
@@ -108,8 +108,8 @@ class SetWebhook(AccountVerb, frozen=True):
     paused: bool | None = None
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        asked = WebhookAsked(self.url, kinds=self.kinds, only=self.only, paused=self.paused)
-        await put_webhook(engine, self.number(engine), author, asked)
+        requested = RequestedWebhook(self.url, kinds=self.kinds, only=self.only, paused=self.paused)
+        await put_webhook(engine, self.number(engine), author, requested)
         return Effect()
 
 
@@ -173,4 +173,4 @@ class Redeliver(AccountVerb, frozen=True):
 
 async def _set_paused(engine: Engine, account: int, by: str, url: str, paused: bool) -> None:
     find_webhook(engine.state.accounts[account], webhook_id(url))
-    await put_webhook(engine, account, by, WebhookAsked(url, paused=paused))
+    await put_webhook(engine, account, by, RequestedWebhook(url, paused=paused))

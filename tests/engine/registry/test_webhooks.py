@@ -7,7 +7,7 @@ from tollkeeper.engine.registry.changes import DecidedFilter, SealedSecret
 from tollkeeper.engine.registry.errors import Invalid, NotFound
 from tollkeeper.engine.registry.webhooks import (
     MAX_WEBHOOKS,
-    WebhookAsked,
+    RequestedWebhook,
     remove_webhook,
     rotate_secret,
     secrets_in_force,
@@ -21,7 +21,7 @@ URL = "https://hooks.example.com/alerts?team=risk"
 
 def put(registry, url=URL, secrets=(SECRET,), **asked):
     """The change, in which a secret is sealed by turning it round."""
-    return set_webhook(registry.account, WebhookAsked(url, secrets, **asked), turned)
+    return set_webhook(registry.account, RequestedWebhook(url, secrets, **asked), turned)
 
 
 def turned(secret):

@@ -18,7 +18,7 @@ from tollkeeper.engine.journal.schema import DATABASE_FILE
 from tollkeeper.engine.monitors import outbox
 from tollkeeper.engine.monitors.outbox import Notice
 from tollkeeper.engine.registry.accounts import find_account
-from tollkeeper.engine.registry.webhooks import MAX_WEBHOOKS, WebhookAsked
+from tollkeeper.engine.registry.webhooks import MAX_WEBHOOKS, RequestedWebhook
 from tollkeeper.engine.runtime import Engine
 from tollkeeper.engine.webhooks import delivery
 from tollkeeper.engine.webhooks.change_webhooks import put_webhook
@@ -101,7 +101,7 @@ async def add_webhooks(service: Service, account: str, base: str, count: int) ->
     number = find_account(service.engine.state, account).number
     urls = [f"{base}/{each}" for each in range(count)]
     for url in urls:
-        await put_webhook(service.engine, number, "test", WebhookAsked(url))
+        await put_webhook(service.engine, number, "test", RequestedWebhook(url))
     notices = [Notice(number, url, "rule.published", 1) for url in urls]
     key = service.engine.folder_key
     await service.engine.outbox.write(
@@ -150,7 +150,7 @@ async def test_an_entry_that_is_damaged_holds_up_no_notice_of_others(tmp_path: P
     async with open_service(tmp_path / "data") as service, receiving(receivers) as base:
         engine = service.engine
         engine.reach, engine.damage.policy = "any", "skip"
-        wanted = WebhookAsked(f"{base}/fine", kinds=("payment.decided",))
+        wanted = RequestedWebhook(f"{base}/fine", kinds=("payment.decided",))
         await put_webhook(engine, find_account(engine.state, "shop").number, "test", wanted)
         for id_ in ("p-1", "p-2"):
             await service.client.post("/v1/payments", json=payment(id=id_))

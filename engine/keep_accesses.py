@@ -29,14 +29,14 @@ async def keep_accesses(engine: Engine) -> None:
 
 async def write_accesses(engine: Engine) -> None:
     """Write the gathered requests; those that can't be written stay for the next call."""
-    for of, tally in engine.accesses.take().items():
-        account, _ = of
+    for reader, tally in engine.accesses.take().items():
+        account, _ = reader
         if account not in engine.state.accounts:
             continue
         try:
-            await _append(engine, account, tally.until, access_of(of, tally))
+            await _append(engine, account, tally.until, access_of(reader, tally))
         except JournalError as error:
-            engine.accesses.put(of, tally)
+            engine.accesses.put(reader, tally)
             get_logger().warning("access_not_noted", account=account, reason=str(error))
 
 

@@ -113,8 +113,8 @@ async def _events(
     yield f"retry: {_RETRY_MS}\nid: {name_place(request, begin)}\n\n".encode()
     quiet_since = loop.time()
     while True:
-        if told := await _told_together(request, new):
-            yield told
+        if events := await _encode_events(request, new):
+            yield events
             quiet_since = loop.time()
         if loop.time() - quiet_since > _SILENCE_S:
             yield b": nothing new\n\n"
@@ -132,17 +132,17 @@ async def _events(
             return
 
 
-async def _told_together(request: Request, new: NewPayments) -> bytes:
-    """Return the events of new payments in one piece: sending each by itself takes more of the event
-    loop than making it.
+async def _encode_events(request: Request, new: NewPayments) -> bytes:
+    """Return the events of new payments in one piece: sending each alone takes more of the event loop's
+    time than making it.
     """
-    told = []
+    events = []
     if new.skipped:
-        told.append(b"event: gap\ndata: " + _encode({"skipped": new.skipped}) + b"\n\n")
+        events.append(b"event: gap\ndata: " + _encode({"skipped": new.skipped}) + b"\n\n")
     for payment in new.payments:
         data = _encode(found_view(payment))
         place = name_place(request, payment.sequence)
-        told.append(f"id: {place}\nevent: payment\ndata: ".encode() + data + b"\n\n")
+        events.append(f"id: {place}\nevent: payment\ndata: ".encode() + data + b"\n\n")
         # Payments that wait are decided between two events.
         await asyncio.sleep(0)
-    return b"".join(told)
+    return b"".join(events)

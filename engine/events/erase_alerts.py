@@ -55,31 +55,31 @@ def _as_kept(alert: Alert, transitions: tuple[Transition, ...] | None) -> Alert:
 
 async def _follow_states(engine: Engine, account: int) -> None:
     beyond = None
-    while found := await engine.outbox.read(
+    while page := await engine.outbox.read(
         partial(outbox.monitor_states_of, account=account, beyond=beyond, limit=_AT_ONCE)
     ):
-        beyond = found[-1][0]
-        gone = [of for of, state in found if not await _stands(engine, of, state)]
-        if gone:
-            await engine.outbox.write(partial(outbox.forget_monitor_states, gone=gone))
-            engine.monitors.states.forget(gone)
+        beyond = page[-1][0]
+        outdated = [key for key, state in page if not await _holds(engine, key, state)]
+        if outdated:
+            await engine.outbox.write(partial(outbox.forget_monitor_states, gone=outdated))
+            engine.monitors.states.forget(outdated)
         await asyncio.sleep(0)
 
 
-async def _stands(engine: Engine, of: MonitorKey, state: MonitorState) -> bool:
+async def _holds(engine: Engine, key: MonitorKey, state: MonitorState) -> bool:
     """Whether the journal still leads to this state, or no longer has the record that led to it."""
     entry = await engine.journal.entry(state.sequence)
-    if entry is None or (entry.outcome is not None and _beginning(of) in entry.outcome):
+    if entry is None or (entry.outcome is not None and _beginning(key) in entry.outcome):
         return True
-    return of[1:] in [
+    return key[1:] in [
         (transition.type, transition.monitor, transition.key)
         for transition in transitions_of(entry.outcome)
     ]
 
 
-def _beginning(of: MonitorKey) -> bytes:
-    """How a transition of the monitor begins in an outcome: found sooner than all of it is decoded."""
-    _, type_, monitor, key = of
+def _beginning(monitor_key: MonitorKey) -> bytes:
+    """How a transition of the monitor begins in an outcome: looking for it is faster than decoding."""
+    _, type_, monitor, key = monitor_key
     return encode_stored(Transition(type_, monitor, key, at=0, met=False)).partition(b'"at":')[0]
 
 

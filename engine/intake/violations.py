@@ -85,16 +85,16 @@ def empty(field: str) -> Violation:
     return Violation(field, "invalid_value", f"{_name(field)} must not be empty")
 
 
-def not_one_of(field: str, choices: Sequence[str], given: str = "") -> Violation:
-    """Names the choices; of very many, those beside `given` in the alphabet, which begin like it."""
-    named, of = choices, ""
+def not_one_of(field: str, choices: Sequence[str], sent: str = "") -> Violation:
+    """Names the choices; of very many, those next to `sent` in the alphabet, which begin like it."""
+    named, count = choices, ""
     if len(choices) > _MOST_NAMED:
         ordered = sorted(islice(choices, _COMPARED), key=str.casefold)
-        place = bisect_left(ordered, given.casefold(), key=str.casefold)
+        place = bisect_left(ordered, sent.casefold(), key=str.casefold)
         first = max(0, min(place - 1, len(ordered) - _NEAREST))
-        named, of = ordered[first : first + _NEAREST], f"{len(choices)} values, such as "
+        named, count = ordered[first : first + _NEAREST], f"{len(choices)} values, such as "
     words = "`, `".join(shorten(each, _LONGEST) for each in named)
-    return Violation(field, "invalid_value", f"{_name(field)} must be one of {of}`{words}`")
+    return Violation(field, "invalid_value", f"{_name(field)} must be one of {count}`{words}`")
 
 
 def unknown_code(field: str, standard: str) -> Violation:

@@ -149,9 +149,9 @@ def find_at(
 
 def turnover(connection: SqlConnection, account: int, list_name: str, after: int) -> Turnover:
     """How a list's entries changed after a sequence number."""
-    of = (account, list_name, after)
-    begun = [(sequence, ListEntry(*entry)) for sequence, *entry in connection.execute(BEGUN, of)]
-    return Turnover(begun, connection.execute(ENDED, of).fetchall())
+    span = (account, list_name, after)
+    begun = [(sequence, ListEntry(*entry)) for sequence, *entry in connection.execute(BEGUN, span)]
+    return Turnover(begun, connection.execute(ENDED, span).fetchall())
 
 
 def content_entries(connection: SqlConnection, content: int, sequence: int) -> Iterator[ListEntry]:

@@ -38,34 +38,34 @@ _decode_columns = msgspec.json.Decoder(list[str | None]).decode
 
 
 def read_entry(
-    spec: Spec, given: object, path: str, by: str | None = None
+    spec: Spec, sent: object, path: str, by: str | None = None
 ) -> ListEntry | list[Violation]:
     """An entry from `{"value", "columns"?, "expires_at"?, "note"?}`, or all that is wrong with it.
 
     `path` is its place in the request. A column that is left out or null is missing in the row. A
     member `by`, which shown entries have, is ignored. Card numbers in the note are masked.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(sent, Mapping):
         return [Violation(path, "invalid_type", "an entry is an object")]
     violations = [
-        unknown_member(f"{path}.{printable_name(name)}") for name in given if name not in _MEMBERS
+        unknown_member(f"{path}.{printable_name(name)}") for name in sent if name not in _MEMBERS
     ]
-    value, columns, expires_at, note = "", None, None, given.get("note")
-    if given.get("value") is None:
+    value, columns, expires_at, note = "", None, None, sent.get("note")
+    if sent.get("value") is None:
         violations.append(Violation(f"{path}.value", "missing", "an entry needs a value"))
     else:
         try:
-            value = canonical_value(spec, given["value"])
+            value = canonical_value(spec, sent["value"])
         except ValueError as error:
             violations.append(Violation(f"{path}.value", "invalid_value", str(error)))
     if isinstance(spec, TableSpec):
-        columns = _read_columns(spec, given.get("columns"), f"{path}.columns", violations)
-    elif given.get("columns") is not None:
+        columns = _read_columns(spec, sent.get("columns"), f"{path}.columns", violations)
+    elif sent.get("columns") is not None:
         message = "only a table's entry has columns"
         violations.append(Violation(f"{path}.columns", "invalid_value", message))
-    if given.get("expires_at") is not None:
+    if sent.get("expires_at") is not None:
         try:
-            expires_at = read_instant(given["expires_at"])
+            expires_at = read_instant(sent["expires_at"])
         except ValueError as error:
             violations.append(Violation(f"{path}.expires_at", "invalid_format", str(error)))
     if note is not None and not (isinstance(note, str) and is_text(note)):
@@ -94,13 +94,13 @@ def show_entry(spec: Spec, entry: ListEntry) -> dict[str, Any]:
     return shown
 
 
-def canonical_value(spec: Spec, given: object) -> str:
+def canonical_value(spec: Spec, sent: object) -> str:
     """The text under which a value is kept. Raises `ValueError` with words for the author."""
     if lookup_of(spec) == "network":
-        return show_network(*read_network(given))
+        return show_network(*read_network(sent))
     if spec == ListSpec("number"):
-        return show_value("number", read_number(given))
-    return read_string(given)
+        return show_value("number", read_number(sent))
+    return read_string(sent)
 
 
 def index_key(spec: Spec, value: str) -> Value:
@@ -127,24 +127,24 @@ def column_values(spec: Spec, entry: ListEntry) -> tuple[Value | None, ...]:
     )
 
 
-def _read_columns(spec: TableSpec, given: object, path: str, violations: list[Violation]) -> str:
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
+def _read_columns(spec: TableSpec, sent: object, path: str, violations: list[Violation]) -> str:
+    if sent is None:
+        sent = {}
+    if not isinstance(sent, Mapping):
         violations.append(Violation(path, "invalid_type", "the columns are an object"))
         return ""
     violations.extend(
         Violation(f"{path}.{name}", "invalid_value", f"the table has no column `{name}`")
-        for name in given
+        for name in sent
         if name not in spec.columns
     )
     texts: list[str | None] = []
     for name, type_ in spec.columns.items():
-        if given.get(name) is None:
+        if sent.get(name) is None:
             texts.append(None)
             continue
         try:
-            texts.append(show_value(type_, read_value(type_, given[name])))
+            texts.append(show_value(type_, read_value(type_, sent[name])))
         except ValueError as error:
             violations.append(Violation(f"{path}.{name}", "invalid_value", str(error)))
     return _encode_columns(texts).decode()

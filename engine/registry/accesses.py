@@ -68,9 +68,9 @@ class AccessLedger:
         """Count a request with `key`."""
         self.put((key.account, key.id), AccessTally(now, now, 1, {path[:MAX_PATH]}))
 
-    def put(self, of: AccessOf, tally: AccessTally) -> None:
+    def put(self, reader: AccessOf, tally: AccessTally) -> None:
         """Add a tally, such as one that could not be written."""
-        held = self.tallies.setdefault(of, tally)
+        held = self.tallies.setdefault(reader, tally)
         if held is not tally:
             held.since = min(held.since, tally.since)
             held.add(tally.until, tally.requests, tally.paths)
@@ -85,6 +85,6 @@ encode_access = msgspec.json.Encoder().encode
 decode_access = msgspec.json.Decoder(DataAccess).decode
 
 
-def access_of(of: AccessOf, tally: AccessTally) -> DataAccess:
+def access_of(reader: AccessOf, tally: AccessTally) -> DataAccess:
     """The body of the tally's entry."""
-    return DataAccess(of[1], tally.since, tally.requests, tuple(sorted(tally.paths)))
+    return DataAccess(reader[1], tally.since, tally.requests, tuple(sorted(tally.paths)))

@@ -103,9 +103,9 @@ def _detail(change: c.Change | c.EntriesWanted) -> dict[str, Any]:
     if isinstance(change, c.SettingsChanged):
         settings = show_settings(change.settings)
         detail = {name: settings[name] for name in change.changed}
-    of = type(change)
-    when_set = [name for name in _DETAILS_WHEN_SET.get(of, ()) if getattr(change, name)]
-    for name in (*_DETAILS.get(of, ()), *when_set):
+    cls = type(change)
+    when_set = [name for name in _DETAILS_WHEN_SET.get(cls, ()) if getattr(change, name)]
+    for name in (*_DETAILS.get(cls, ()), *when_set):
         value = msgspec.to_builtins(getattr(change, name))
         is_instant = name in _INSTANTS and value is not None
         detail["version" if name == "number" else name] = (

@@ -27,11 +27,11 @@ class Claims:
     _claims: dict[tuple[int, str], ReviewClaim] = field(default_factory=dict)
 
     def held(self, account: int, by: str, now: int) -> dict[str, int]:
-        """The ends (µs) of somebody's claims by payment, the one that was taken first before the others."""
+        """The ends (µs) of a person's claims by payment, in the order in which they were taken."""
         return {
             payment: claim.ends_at
-            for (of, payment), claim in self._claims.items()
-            if of == account and claim.by == by and now < claim.ends_at
+            for (number, payment), claim in self._claims.items()
+            if number == account and claim.by == by and now < claim.ends_at
         }
 
     def take(self, account: int, payment: str, by: str, now: int) -> ReviewClaim | None:

@@ -96,13 +96,13 @@ def table_spec(use: TableUse) -> TableSpec:
     return TableSpec(use.by, {name: column_of_type(type_) for name, type_ in use.columns.items()})
 
 
-def read_spec(given: Mapping[str, object]) -> Spec:
+def read_spec(sent: Mapping[str, object]) -> Spec:
     """The spec in `{"type"}` of a list, or `{"by", "columns"}` of a table.
 
     A column's type is a name or an array of strings to choose from. Raises `Invalid`.
     """
-    if given.get("by") is None and given.get("columns") is None:
-        type_ = given.get("type")
+    if sent.get("by") is None and sent.get("columns") is None:
+        type_ = sent.get("type")
         if type_ is None:
             raise Invalid.at("type", "missing", "a list needs a type, a table `by`")
         if type_ not in get_args(EntryType):
@@ -110,10 +110,10 @@ def read_spec(given: Mapping[str, object]) -> Spec:
             raise Invalid.at("type", "invalid_value", f"the type of a list is one of {known}")
         return ListSpec(type_)  # type: ignore[arg-type]
     violations = []
-    if given.get("type") is not None:
+    if sent.get("type") is not None:
         message = "a list has a type, a table `by` and `columns`, and nothing has both"
         violations.append(Violation("type", "invalid_value", message))
-    by = given.get("by")
+    by = sent.get("by")
     if by not in get_args(Lookup):
         known = ", ".join(f"`{name}`" for name in get_args(Lookup))
         violations.append(
@@ -123,7 +123,7 @@ def read_spec(given: Mapping[str, object]) -> Spec:
                 f"a table is looked up by {known}",
             )
         )
-    columns, wrong = _read_columns(given.get("columns"))
+    columns, wrong = _read_columns(sent.get("columns"))
     violations.extend(wrong)
     if violations:
         raise Invalid(violations)
@@ -131,23 +131,23 @@ def read_spec(given: Mapping[str, object]) -> Spec:
 
 
 def put_entries(
-    account: Account, name: str, given: Iterable[object], by: str
+    account: Account, name: str, sent: Iterable[object], by: str
 ) -> tuple[EntriesChanged, Addition]:
     """Add entries, or renew those with the same value: the change, and what the journal writes.
 
     Of two entries with one value the later counts. Raises `NotFound`, and `Invalid` with all
     violations, each at its path (`entries[3].columns.asn`).
     """
-    return addition(name, _read_entries(account, name, given, by))
+    return addition(name, _read_entries(account, name, sent, by))
 
 
 def _read_entries(
-    account: Account, name: str, given: Iterable[object], by: str
+    account: Account, name: str, sent: Iterable[object], by: str
 ) -> tuple[ListEntry, ...]:
     spec = find_list(account, name).spec
     entries: dict[str, ListEntry] = {}
     violations: list[Violation] = []
-    for place, item in enumerate(given):
+    for place, item in enumerate(sent):
         read = read_entry(spec, item, f"entries[{place}]", by)
         if isinstance(read, ListEntry):
             entries[read.value] = read
@@ -181,13 +181,13 @@ def addition(name: str, entries: Sequence[ListEntry]) -> tuple[EntriesChanged, A
 
 
 def remove_entries(
-    account: Account, name: str, given: Iterable[object], contents: Contents
+    account: Account, name: str, sent: Iterable[object], contents: Contents
 ) -> tuple[EntriesChanged, Removal]:
     """Remove the entries with these values; `contents` are the list's present ones.
 
     Raises `NotFound` for the list or for values that are not in it, `Invalid` for invalid values.
     """
-    values = _read_values(account, name, given)
+    values = _read_values(account, name, sent)
     for value, place in values.items():
         if not has_value(contents, value):
             message = f"there is no entry `{value}` in `{name}`"
@@ -201,12 +201,12 @@ def removal(name: str, values: tuple[str, ...]) -> tuple[EntriesChanged, Removal
     return change, Removal(name, values)
 
 
-def _read_values(account: Account, name: str, given: Iterable[object]) -> dict[str, int]:
+def _read_values(account: Account, name: str, sent: Iterable[object]) -> dict[str, int]:
     """The canonical values, each with its index in the request."""
     spec = find_list(account, name).spec
     values: dict[str, int] = {}
     violations: list[Violation] = []
-    for place, item in enumerate(given):
+    for place, item in enumerate(sent):
         try:
             values.setdefault(canonical_value(spec, item), place)
         except ValueError as error:
@@ -220,20 +220,20 @@ def _read_values(account: Account, name: str, given: Iterable[object]) -> dict[s
 
 
 def want_entries(
-    account: Account, name: str, action: Literal["put", "remove"], given: Sequence[object]
+    account: Account, name: str, action: Literal["put", "remove"], sent: Sequence[object]
 ) -> EntriesWanted:
     """A proposable change of entries.
 
     Raises what `put_entries` and `remove_entries` raise, except for values that are not in the
     list.
     """
-    if len(given) > MAX_PROPOSED_ENTRIES:
+    if len(sent) > MAX_PROPOSED_ENTRIES:
         message = f"at most {MAX_PROPOSED_ENTRIES} entries are proposed at once"
         raise Invalid.at("entries", "out_of_range", message)
     entries = (
-        _read_entries(account, name, given, "")
+        _read_entries(account, name, sent, "")
         if action == "put"
-        else tuple(ListEntry(value) for value in _read_values(account, name, given))
+        else tuple(ListEntry(value) for value in _read_values(account, name, sent))
     )
     return EntriesWanted(name, action, len(entries), entries)
 
@@ -265,13 +265,13 @@ def replace_entries(
     return ListReplaced(name, content, count), Replacement(name, content)
 
 
-def _read_columns(given: object) -> tuple[dict[str, ColumnType], list[Violation]]:
-    if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_COLUMNS:
+def _read_columns(sent: object) -> tuple[dict[str, ColumnType], list[Violation]]:
+    if not isinstance(sent, Mapping) or not 1 <= len(sent) <= MAX_COLUMNS:
         message = f"a table has 1 to {MAX_COLUMNS} columns, an object of names and types"
-        return {}, [Violation("columns", _columns_violation(given), message)]
+        return {}, [Violation("columns", _columns_violation(sent), message)]
     columns: dict[str, ColumnType] = {}
     violations = []
-    for name, type_ in given.items():
+    for name, type_ in sent.items():
         if not _COLUMN.fullmatch(name) or name in _OWN_NAMES:
             taken = ", ".join(f"`{own}`" for own in _OWN_NAMES)
             message = f"a column's name is letters, digits and `_`, and none of {taken}"

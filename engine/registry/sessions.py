@@ -59,7 +59,9 @@ class Sessions:
         code = shard_mark(self.shard) + secrets.token_urlsafe(_SECRET_BYTES)
         if len(self._links) >= MAX_LINKS:
             fullest = most_frequent(held.account for held, _ in self._links.values())
-            first = next(of for of, (held, _) in self._links.items() if held.account == fullest)
+            first = next(
+                hash_ for hash_, (held, _) in self._links.items() if held.account == fullest
+            )
             del self._links[first]
         held = SignInGrant(account, owner, scopes=None if scopes is None else tuple(scopes))
         self._links[hash_key(code)] = held, now + LINK_LASTS
@@ -85,7 +87,9 @@ class Sessions:
             return None
         self._used_at[hash_] = now
         if len(self._used_at) > 2 * len(state.sessions):
-            self._used_at = {of: at for of, at in self._used_at.items() if of in state.sessions}
+            self._used_at = {
+                each: at for each, at in self._used_at.items() if each in state.sessions
+            }
         return session, key
 
 

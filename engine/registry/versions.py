@@ -150,11 +150,11 @@ def shipped_version(account: Account, kind: ProgramKind, name: str) -> Version |
 
 def lineages_of(account: Account, kind: ProgramKind) -> dict[str, Lineage]:
     """The files of a kind by name, always including the shipped scorecard."""
-    found = {name: lineage for (of, name), lineage in account.files.items() if of == kind}
+    lineages = {name: file for (each, name), file in account.files.items() if each == kind}
     shipped = account.shipped
     if shipped is not None and shipped.kind == kind:
-        found.setdefault(shipped.name, Lineage())
-    return found
+        lineages.setdefault(shipped.name, Lineage())
+    return lineages
 
 
 def active_version(account: Account, kind: ProgramKind, name: str) -> Version | None:

@@ -68,12 +68,15 @@ from tollkeeper.engine.search.totals import drop_totals, keep_totals, left_alone
 TAKEN_AT_ONCE = 8192
 """The number of sequence numbers that one transaction takes in."""
 _AMENDMENTS = 5_000
+"""The most amendments that one transaction takes in."""
 
 T = TypeVar("T")
 
-_Found = frozenset[tuple[Facet, int]]
-_Of = tuple[int, int, int, int]
-_Moved = defaultdict[_Of, tuple[list[int], list[int]]]
+_HashedTerms = frozenset[tuple[Facet, int]]
+_SetKey = tuple[int, int, int, int]
+"""What a set of payments is stored under: account, facet, block and value."""
+_Moved = defaultdict[_SetKey, tuple[list[int], list[int]]]
+"""For each set, the positions to add and those to remove."""
 _OF_EVERY: tuple[Term, ...] = ((Facet.PAYMENT, 0),)
 _DAMAGED = (Facet.DAMAGED, NO_VALUE)
 
@@ -96,7 +99,7 @@ class Follower:
         self._tail = Tail(source)
         self._hashes: Hashes | None = None
         folder = self._folder = folder_of(source)
-        # Before it is opened: one that is put in its place meanwhile is not the file that is written.
+        # Before the file is opened: a file that then takes its place is not the one that is written.
         self._made = index_file.inode_of(folder)
         try:
             self._open(folder)
@@ -162,9 +165,9 @@ class Follower:
         if left_alone(self._index) is None:
             return False
         with index_file.transaction(self._index):
-            found = left_alone(self._index)
-            if found is not None:
-                account, block = found
+            unchanged = left_alone(self._index)
+            if unchanged is not None:
+                account, block = unchanged
                 keep_totals(AccountIndex(self._index, self._tail, account), block, give_way)
         return True
 
@@ -175,10 +178,10 @@ class Follower:
         if unmade_run(self._index) is None:
             return False
         with index_file.transaction(self._index):
-            found = unmade_run(self._index)
-            if found is not None:
-                index = AccountIndex(self._index, self._tail, found.account)
-                extend_run(index, found.run, found.through, give_way)
+            unmade = unmade_run(self._index)
+            if unmade is not None:
+                index = AccountIndex(self._index, self._tail, unmade.account)
+                extend_run(index, unmade.run, unmade.through, give_way)
         return True
 
     def _hashes_by(self, key: bytes) -> Hashes:
@@ -226,8 +229,8 @@ class _Changes:
         # all these terms, and for each entity.
         self._new: defaultdict[tuple[int, int], _New] = defaultdict(_New)
         # The terms that changed payments have gained, and those they have lost.
-        self._come: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
-        self._gone: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
+        self._gained: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
+        self._lost: defaultdict[tuple[int, int], set[tuple[Facet, int]]] = defaultdict(set)
         # Accounts and blocks whose totals are no longer true.
         self._changed: set[tuple[int, int]] = set()
         # By account and id, the sequence number and the facts as last reported of the stretch's
@@ -261,9 +264,9 @@ class _Changes:
         }
         entries = sorted((account, sequence) for account, sequence in again if 0 < sequence <= last)
         for account in {account for account, _ in entries}:
-            own = [sequence for of, sequence in entries if of == account]
-            for block, gone in by_block(own).items():
-                self._clear(account, block, gone)
+            own = [sequence for number, sequence in entries if number == account]
+            for block, members in by_block(own).items():
+                self._clear(account, block, members)
         for account, sequence in entries:
             entry = self._tail.entry(sequence)
             if entry is None:
@@ -271,7 +274,7 @@ class _Changes:
                     "DELETE FROM labels WHERE account = ? AND payment = ?", (account, sequence)
                 )
             else:
-                self._change(account, sequence, frozenset(), self._found_by(entry, last))
+                self._change(account, sequence, frozenset(), self._terms_to_find(entry, last))
         self.write(last)
         for account in {account for account, _ in entries}:
             self._index.execute(_FORGET_NAMES, {"account": account})
@@ -282,10 +285,10 @@ class _Changes:
         drop_totals(self._index, self._changed, last)
         note_runs(self._index, self._new)
         moved: _Moved = defaultdict(lambda: ([], []))
-        for position, terms in enumerate((self._come, self._gone)):
-            for (account, sequence), found in terms.items():
+        for position, changed in enumerate((self._gained, self._lost)):
+            for (account, sequence), terms in changed.items():
                 block, bit = block_of(sequence), bit_of(sequence)
-                for facet, value in found:
+                for facet, value in terms:
                     moved[account, facet, block, value][position].append(bit)
         appended: list[tuple[int, int, int, int, bytes]] = []
         for (account, block), new in self._new.items():
@@ -294,17 +297,17 @@ class _Changes:
         # In the table's order, so that each of its pages is visited once.
         appended.sort()
         self._index.executemany(_APPEND, self._giving_way(appended))
-        for of in self._giving_way(sorted(moved)):
-            come, gone = moved[of]
-            row = self._index.execute(_MEMBERS, of).fetchone()
-            self._put(of, change_members(row[0] if row else b"", come, gone))
+        for key in self._giving_way(sorted(moved)):
+            added, removed = moved[key]
+            row = self._index.execute(_MEMBERS, key).fetchone()
+            self._put(key, change_members(row[0] if row else b"", added, removed))
         self._runs.write()
         self._index.executemany(
             "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)",
-            [(*of, name) for of, name in self._names.items()],
+            [(*key, name) for key, name in self._names.items()],
         )
         self._changed.clear()
-        for held in (self._new, self._come, self._gone, self._reported, self._names):
+        for held in (self._new, self._gained, self._lost, self._reported, self._names):
             held.clear()
 
     def _giving_way(self, each: Iterable[T]) -> Iterator[T]:
@@ -334,21 +337,21 @@ class _Changes:
                     self._piece_of(base + bit)[place_in_piece(bit)] |= digit
         for (facet, text), bits in new.entities.items():
             # `int`, since SQLite's module is slow to bind subclasses of it, such as `Facet`.
-            of = account, int(facet), block, self._hash(account, facet, text)
-            if of in moved or len(bits) > MOST_LISTED:
-                moved[of][0].extend(bits)
+            key = account, int(facet), block, self._hash(account, facet, text)
+            if key in moved or len(bits) > MOST_LISTED:
+                moved[key][0].extend(bits)
             else:
-                appended.append((*of, pack_list(bits)))
+                appended.append((*key, pack_list(bits)))
 
     def _write_outcomes(self, last: int) -> None:
-        for (account, sequence), found in self._gone.items():
-            gone = self._digits_in(account, found)
-            if gone:
-                self._piece_of(sequence)[place_in_piece(sequence)] &= ~gone
-        for (account, sequence), found in self._come.items():
-            come = self._digits_in(account, found)
-            if come:
-                self._piece_of(sequence)[place_in_piece(sequence)] |= come
+        for (account, sequence), terms in self._lost.items():
+            lost = self._digits_in(account, terms)
+            if lost:
+                self._piece_of(sequence)[place_in_piece(sequence)] &= ~lost
+        for (account, sequence), terms in self._gained.items():
+            gained = self._digits_in(account, terms)
+            if gained:
+                self._piece_of(sequence)[place_in_piece(sequence)] |= gained
         self._note_runs(last)
         self._index.executemany(
             "INSERT OR REPLACE INTO outcomes VALUES (?, ?)", list(self._outcomes.items())
@@ -365,17 +368,17 @@ class _Changes:
                     entities = self._values(account, (term,))
                     for bit in bits:
                         self._put_in_run(account, (block << SHIFT) + bit, entities)
-        for account, sequence in self._come.keys() | self._gone.keys():
+        for account, sequence in self._gained.keys() | self._lost.keys():
             if not self._runs.concern(account, sequence):
                 continue
-            gone = filter(_is_entity, self._gone.get((account, sequence), ()))
-            self._runs.put(account, sequence, gone, None)
+            lost = filter(_is_entity, self._lost.get((account, sequence), ()))
+            self._runs.put(account, sequence, lost, None)
             known = self._tail.known(sequence, last)
             if known is not None:
                 entities = self._values(account, entity_terms(read_facts(known)))
                 self._put_in_run(account, sequence, entities)
 
-    def _put_in_run(self, account: int, sequence: int, entities: _Found) -> None:
+    def _put_in_run(self, account: int, sequence: int, entities: _HashedTerms) -> None:
         outcome = self._piece_of(sequence)[place_in_piece(sequence)]
         self._runs.put(account, sequence, entities, outcome)
 
@@ -384,9 +387,9 @@ class _Changes:
             self._digits[account] = outcome_digits(self._hashes, account)
         return self._digits[account]
 
-    def _digits_in(self, account: int, found: Iterable[tuple[Facet, int]]) -> int:
+    def _digits_in(self, account: int, terms: Iterable[tuple[Facet, int]]) -> int:
         digits = self._digits_of(account)
-        return sum(digits.get(term, 0) for term in found)
+        return sum(digits.get(term, 0) for term in terms)
 
     def _piece_of(self, sequence: int) -> bytearray:
         piece = sequence >> PIECE_SHIFT
@@ -418,13 +421,14 @@ class _Changes:
             self._index.execute(_MINUTE, (minute, sequence, minute))
             self._minute = minute
 
-    def _found_by(self, entry: Entry, last: int) -> _Found:
+    def _terms_to_find(self, entry: Entry, last: int) -> _HashedTerms:
+        """All terms of an entry, as of the sequence number `last`."""
         try:
             return self._terms_up_to(entry, last)
         except UNREADABLE:
             return self._values(entry.account, [_DAMAGED])
 
-    def _terms_up_to(self, entry: Entry, last: int) -> _Found:
+    def _terms_up_to(self, entry: Entry, last: int) -> _HashedTerms:
         terms = self._values(entry.account, erasure_terms(entry))
         known = self._tail.known(entry.sequence, last)
         if known is None:
@@ -433,33 +437,35 @@ class _Changes:
         terms |= self._values(entry.account, _former_names(frozenset(first) - frozenset(now)))
         return terms | self._terms_of(known) | self._read_labels(entry.account, entry.sequence)
 
-    def _terms_of(self, payment: Entry) -> _Found:
+    def _terms_of(self, payment: Entry) -> _HashedTerms:
         facts = read_facts(payment)
         self._reported[payment.account, payment.id] = payment.sequence, facts
         decided = decided_terms(_decision_of(payment))
         return self._values(payment.account, chain(_OF_EVERY, reported_terms(facts), decided))
 
     def _take_update(self, entry: Entry) -> None:
-        of = entry.account, entry.id
-        if of not in self._reported:
-            sequence = self._tail.payment_sequence(*of)
+        payment = entry.account, entry.id
+        if payment not in self._reported:
+            sequence = self._tail.payment_sequence(*payment)
             known = None if sequence is None else self._tail.known(sequence, entry.sequence - 1)
             if known is None:
                 return
-            self._reported[of] = known.sequence, read_facts(known)
-        sequence, before = self._reported[of]
+            self._reported[payment] = known.sequence, read_facts(known)
+        sequence, before = self._reported[payment]
         after = read_facts(entry)
-        was, becomes = frozenset(reported_terms(before)), frozenset(reported_terms(after))
-        gone = self._values(entry.account, was - becomes)
-        come = self._values(entry.account, chain(becomes - was, _former_names(was - becomes)))
-        self._change(entry.account, sequence, gone, come)
-        self._reported[of] = sequence, after
+        had, has = frozenset(reported_terms(before)), frozenset(reported_terms(after))
+        lost = self._values(entry.account, had - has)
+        gained = self._values(entry.account, chain(has - had, _former_names(had - has)))
+        self._change(entry.account, sequence, lost, gained)
+        self._reported[payment] = sequence, after
 
     def _take_label(self, entry: Entry) -> None:
         label = decode_label(entry.body)
-        of = entry.account, entry.id
+        payment = entry.account, entry.id
         sequence = (
-            self._reported[of][0] if of in self._reported else self._tail.payment_sequence(*of)
+            self._reported[payment][0]
+            if payment in self._reported
+            else self._tail.payment_sequence(*payment)
         )
         if sequence is None:
             return
@@ -477,52 +483,55 @@ class _Changes:
         after = self._read_labels(entry.account, sequence)
         self._change(entry.account, sequence, before - after, after - before)
 
-    def _read_labels(self, account: int, sequence: int) -> _Found:
+    def _read_labels(self, account: int, sequence: int) -> _HashedTerms:
         rows = self._index.execute(
             "SELECT source, label FROM labels WHERE account = ? AND payment = ?",
             (account, sequence),
         )
         return self._values(account, label_terms(dict(rows.fetchall())))
 
-    def _change(self, account: int, sequence: int, gone: _Found, come: _Found) -> None:
+    def _change(
+        self, account: int, sequence: int, lost: _HashedTerms, gained: _HashedTerms
+    ) -> None:
+        """Add to the stretch's changes that a payment has lost terms, then gained others."""
         self._changed.add((account, block_of(sequence)))
-        have, lost = self._come[account, sequence], self._gone[account, sequence]
-        lost |= gone - have
-        have -= gone
-        have |= come - lost
-        lost -= come
+        all_gained, all_lost = self._gained[account, sequence], self._lost[account, sequence]
+        all_lost |= lost - all_gained
+        all_gained -= lost
+        all_gained |= gained - all_lost
+        all_lost -= gained
 
-    def _values(self, account: int, terms: Iterable[Term]) -> _Found:
-        found = []
+    def _values(self, account: int, terms: Iterable[Term]) -> _HashedTerms:
+        hashed = []
         for facet, text in terms:
             value = text if isinstance(text, int) else self._hash(account, facet, text)
-            found.append((facet, value))
+            hashed.append((facet, value))
             if facet in NAMED:
                 self._names[account, facet, value] = str(text)
-        return frozenset(found)
+        return frozenset(hashed)
 
-    def _clear(self, account: int, block: int, gone: int) -> None:
-        """Remove payments from every set of their block."""
+    def _clear(self, account: int, block: int, removed: int) -> None:
+        """Remove payments, given as a bitmap, from every set of their block."""
         self._changed.add((account, block))
-        for sequence in descending(block, gone):
+        for sequence in descending(block, removed):
             self._piece_of(sequence)[place_in_piece(sequence)] = 0
         for facet in Facet:
             rows = self._index.execute(_OF_BLOCK, (account, facet, block)).fetchall()
             for value, stored in rows:
                 members = unpack(stored)
-                if members & gone:
-                    self._put((account, facet, block, value), remove_members(members, gone))
+                if members & removed:
+                    self._put((account, facet, block, value), remove_members(members, removed))
                     if facet in ENTITIES:
-                        for sequence in descending(block, members & gone):
+                        for sequence in descending(block, members & removed):
                             self._runs.put(account, sequence, ((facet, value),), None)
 
-    def _put(self, of: _Of, stored: bytes) -> None:
+    def _put(self, key: _SetKey, stored: bytes) -> None:
         if stored:
             self._index.execute(
-                "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?, ?)", (*of, stored)
+                "INSERT OR REPLACE INTO postings VALUES (?, ?, ?, ?, ?)", (*key, stored)
             )
         else:
-            self._index.execute(_DELETE, of)
+            self._index.execute(_DELETE, key)
 
     def _payment_of(self, amendment: Amendment) -> int:
         """Return the sequence number of the payment that an update belongs to; 0 if there is none."""
@@ -531,11 +540,11 @@ class _Changes:
         return self._tail.payment_sequence(amendment.account, amendment.id) or 0
 
 
-def _former_names(gone: Iterable[Term]) -> Iterator[Term]:
+def _former_names(lost: Iterable[Term]) -> Iterator[Term]:
     """The erasure terms of names that an update replaced. The payment's earlier entries still hold
     the name, even after the update itself is erased.
     """
-    for facet, text in gone:
+    for facet, text in lost:
         if facet in (Facet.USER, Facet.EMAIL):
             yield text_term(str(text))
 

@@ -32,19 +32,20 @@ from tollkeeper.engine.search.worker_processes import run_collector_rarely, sour
 _AT_ONCE = 4
 """The number of questions answered at the same time."""
 _PAUSE_S = 0.1
+"""The least pause after each step."""
 _EACH_S = 0.3
 _MANY = 50
 """After a step that took in this many entries and caught up, the next begins `_EACH_S` after the
 start of this one, so that an index page is written once for many entries.
 """
 _WAIT_S = 0.2
-"""So long in all each step waits for questions to be answered: it goes on while many come, and who
-follows new payments sees them in time.
+"""How long each step waits in all for questions to be answered: with many questions, new payments must
+still be found soon.
 """
 _AFTER_FAILURE_S = 1.0
 _NICENESS = 15
-"""Of the threads that follow and answer: on Linux each thread has its own. The one that waits for the
-process of a backlog keeps the service's, as nobody gets back what was given up."""
+"""The priority that the threads that follow and answer give up; on Linux, each thread has its own. The
+thread that waits for the process of a backlog keeps the service's: a priority can't be raised again."""
 
 _decode = msgspec.msgpack.Decoder(IndexQuestion).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -61,9 +62,9 @@ def main(source: JournalSource) -> None:
     writing = threading.Lock()
     held = threading.local()
 
-    def answer(asked: IndexQuestion) -> None:
+    def answer(request: IndexQuestion) -> None:
         try:
-            answered = _encode(answer_from(held, source, asked))
+            answered = _encode(answer_from(held, source, request))
         finally:
             questions.end()
         with writing, suppress(BrokenPipeError):
@@ -71,22 +72,22 @@ def main(source: JournalSource) -> None:
             sys.stdout.buffer.flush()
 
     with _niced_threads(_AT_ONCE) as threads:
-        while (asked := _read(sys.stdin.buffer)) is not None:
+        while (request := _read(sys.stdin.buffer)) is not None:
             questions.begin()
-            threads.submit(answer, asked)
+            threads.submit(answer, request)
     # Exiting while the following thread is within a transaction is safe: SQLite rolls it back.
     os._exit(0)
 
 
 def follow(source: JournalSource, questions: OpenQuestions) -> None:
     """Follow the journal for ever. A failure is reported once, until its text changes."""
-    said = ""
+    reported = ""
 
     def follow_until_behind() -> None:
-        nonlocal said
+        nonlocal reported
         with closing(Follower(source)) as follower:
             taken = follower.step()
-            said = ""
+            reported = ""
             if taken < TAKEN_AT_ONCE:
                 _follow_until_behind(follower, questions)
 
@@ -96,7 +97,7 @@ def follow(source: JournalSource, questions: OpenQuestions) -> None:
                 niced.submit(follow_until_behind).result()
                 index_backlog(source)
             except (sqlite3.Error, OSError, JournalError) as error:
-                if said != (said := str(error)):
+                if reported != (reported := str(error)):
                     sys.stderr.write(f"the index can't follow the journal: {error}\n")
                 time.sleep(_AFTER_FAILURE_S)
 
@@ -106,7 +107,7 @@ def _niced_threads(count: int) -> ThreadPoolExecutor:
 
 
 def _follow_until_behind(follower: Follower, questions: OpenQuestions) -> None:
-    """Takes in what comes, until a step could not take in all of it, or the file is gone."""
+    """Take in new entries, until a step could not take in all of them, or the file is gone."""
     while True:
         began = time.monotonic()
         give_way = giving_way(questions, _WAIT_S)
@@ -119,7 +120,9 @@ def _follow_until_behind(follower: Follower, questions: OpenQuestions) -> None:
         time.sleep(max(left, _PAUSE_S))
 
 
-def answer_from(held: threading.local, source: JournalSource, asked: IndexQuestion) -> IndexAnswer:
+def answer_from(
+    held: threading.local, source: JournalSource, request: IndexQuestion
+) -> IndexAnswer:
     """Answer a question from the thread's own open index file, whose page cache is kept between
     questions.
     """
@@ -132,8 +135,8 @@ def answer_from(held: threading.local, source: JournalSource, asked: IndexQuesti
         opened = opened or IndexFile(source)
     except (sqlite3.Error, OSError, JournalError) as error:
         sys.stderr.write(f"the index can't be opened: {error}\n")
-        return IndexAnswer(asked.number)
-    answered = answer_to(opened, asked)
+        return IndexAnswer(request.number)
+    answered = answer_to(opened, request)
     if answered.found is None and not answered.violations:
         opened.close()
     else:
@@ -141,18 +144,18 @@ def answer_from(held: threading.local, source: JournalSource, asked: IndexQuesti
     return answered
 
 
-def answer_to(opened: IndexFile, asked: IndexQuestion) -> IndexAnswer:
+def answer_to(opened: IndexFile, request: IndexQuestion) -> IndexAnswer:
     """Answer a question from an open index file."""
     try:
-        with opened.of(asked.account) as index:
-            found = _encode(asked.question.answer(index))
-            return IndexAnswer(asked.number, index.lag(time.time_ns() // 1000), found)
+        with opened.of(request.account) as index:
+            found = _encode(request.question.answer(index))
+            return IndexAnswer(request.number, index.lag(time.time_ns() // 1000), found)
     except Invalid as refused:
-        return IndexAnswer(asked.number, violations=tuple(refused.violations))
+        return IndexAnswer(request.number, violations=tuple(refused.violations))
     except Exception as error:
-        # Any error: the one who asked must get an answer.
+        # Any error: the request that waits must get an answer.
         sys.stderr.write(f"a question to the index failed: {error!r}\n")
-        return IndexAnswer(asked.number)
+        return IndexAnswer(request.number)
 
 
 def _read(source: BinaryIO) -> IndexQuestion | None:

@@ -136,13 +136,13 @@ def connect(url: str) -> PostgresConnection:
     """Open a connection. Raises `Unavailable` when the database can't be reached, `JournalError` for
     an invalid address."""
     try:
-        given = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+        chosen = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
     except psycopg.ProgrammingError as error:
         raise JournalError(f"`{shown_address(url)}` is no address of a database") from error
-    options = f"{_SESSION} {given.get('options', '')}".rstrip()
+    options = f"{_SESSION} {chosen.get('options', '')}".rstrip()
     try:
         raw = psycopg.connect(
-            make_conninfo(**{**_DEFAULTS, **given, "options": options}), autocommit=True
+            make_conninfo(**{**_DEFAULTS, **chosen, "options": options}), autocommit=True
         )
     except psycopg.Error as error:
         reason = " ".join(str(error).split())
@@ -158,10 +158,10 @@ def connect(url: str) -> PostgresConnection:
 def shown_address(url: str) -> str:
     """The address without its password."""
     try:
-        given = conninfo_to_dict(url)
+        parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         return "--database"
-    host, port, name = (given.get(each) for each in ("host", "port", "dbname"))
+    host, port, name = (parts.get(each) for each in ("host", "port", "dbname"))
     return f"postgresql://{host or 'localhost'}:{port or 5432}/{name or ''}"
 
 

@@ -34,16 +34,16 @@ def call(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
         case "hour" | "weekday":
             return _at_place(unit, node, arguments)
         case "ip_network":
-            given = arguments if len(arguments) > 2 else (*arguments, Code(_WIDEST_IPV6))
-            return _plain("ip_network", unit, given)
+            completed = arguments if len(arguments) > 2 else (*arguments, Code(_WIDEST_IPV6))
+            return _plain("ip_network", unit, completed)
         case _:
             return _plain(node.function, unit, arguments)
 
 
 def _plain(function: str, unit: Unit, arguments: Sequence[Code]) -> Code:
-    there = [unit.require(argument) for argument in arguments]
-    result = code.call(function, *(argument.result for argument in there))
-    return Code(result, _needs(there), function in _MAY_BE_MISSING)
+    required = [unit.require(argument) for argument in arguments]
+    result = code.call(function, *(argument.result for argument in required))
+    return Code(result, _needs(required), function in _MAY_BE_MISSING)
 
 
 def _needs(values: Sequence[Code]) -> tuple[ast.expr, ...]:
@@ -71,9 +71,9 @@ def _coalesce(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
 
 
 def _extreme(unit: Unit, node: p.Call, arguments: Sequence[Code]) -> Code:
-    there = [unit.require(each) for each in _at_scale_of_result(unit, node, arguments)]
-    result = code.call(node.function, *(each.result for each in there))
-    return numbers.widen(unit, node, Code(result, _needs(there)))
+    required = [unit.require(each) for each in _at_scale_of_result(unit, node, arguments)]
+    result = code.call(node.function, *(each.result for each in required))
+    return numbers.widen(unit, node, Code(result, _needs(required)))
 
 
 def _amount_in(unit: Unit, node: p.Call, wanted: Code) -> Code:

@@ -204,16 +204,16 @@ def define(functions: Sequence[ast.stmt], entry: str, names: dict[str, Any]) -> 
     # Without recursion, unlike ast.fix_missing_locations, and quicker than ast.walk.
     waiting: list[ast.AST] = [module]
     while waiting:
-        given = vars(waiting.pop())
-        for part in given.values():
+        members = vars(waiting.pop())
+        for part in members.values():
             kind = type(part)
             if kind is list:
                 waiting += part
             elif kind in _NODES:
                 waiting.append(part)
-        # What has no place ignores it.
-        given["lineno"] = 1
-        given["col_offset"] = 0
+        # A node without a place ignores them.
+        members["lineno"] = 1
+        members["col_offset"] = 0
     space: dict[str, Any] = {"__builtins__": {}, **names}
     exec(compile(module, GENERATED, "exec"), space)  # noqa: S102  # built above, never from text
     made: Callable[..., Any] = space[entry]

@@ -54,14 +54,14 @@ class Counting:
     def _counted(self, chosen: Sequence[tuple[p.Series, bool]]) -> CountedSeries:
         keys = [tuple(map(self._digests.of, series.by)) for series, _ in chosen]
         every = tuple(dict.fromkeys(keys))
-        # Without a `where`, nearly every payment has an element: asking first would be in vain.
-        asked = {*keys} - {
+        # Without a `where`, nearly every payment has an element: testing for one first would be in vain.
+        tested_first = {*keys} - {
             key for key, (series, _) in zip(keys, chosen, strict=True) if series.where is None
         }
         return CountedSeries(
             tuple(map(every.index, keys)),
             self._function(chosen, keys, on_demand=(), returned=every),
-            partial(self._function, chosen, keys, on_demand=asked, returned=()),
+            partial(self._function, chosen, keys, on_demand=tested_first, returned=()),
         )
 
     def _function(

@@ -191,8 +191,8 @@ def entropy(text: str) -> float:
 
 def header(headers: Mapping[str, str], name: str) -> str | None:
     """The first header of that name, which is in lower case, without regard to case."""
-    for given, value in headers.items():
-        if given.lower() == name:
+    for sent, value in headers.items():
+        if sent.lower() == name:
             return value
     return None
 

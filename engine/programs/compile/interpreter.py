@@ -268,19 +268,19 @@ def _in_entry(node: p.InEntry, scope: EvaluationScope) -> bool | None:
     entries, value = _evaluate(node.entry, scope), _evaluate(node.value, scope)
     if not isinstance(entries, list) or value is None:
         return None
-    of = node.value.type
-    found = any(compare("==", value, each) is True for each in _elements(entries, of))
-    return found is not node.negated
+    elements = _elements(entries, node.value.type)
+    is_element = any(compare("==", value, each) is True for each in elements)
+    return is_element is not node.negated
 
 
-def _elements(entries: list[Any], of: t.Type) -> Iterator[Any]:
-    """The elements of a type, numbers to reckon with."""
+def _elements(entries: list[Any], kind: t.Type) -> Iterator[Any]:
+    """The elements of a type; numbers in the form in which they are computed."""
     for entry in entries:
-        if isinstance(of, t.Number):
+        if isinstance(kind, t.Number):
             number = functions.metadata_number(entry)
             if number is not None:
                 yield lift(number, t.Number(t.METADATA_SCALE))
-        elif type(entry) is (str if isinstance(of, t.String) else bool):
+        elif type(entry) is (str if isinstance(kind, t.String) else bool):
             yield entry
 
 
@@ -288,13 +288,13 @@ def _elements(entries: list[Any], of: t.Type) -> Iterator[Any]:
 
 
 def _call(node: p.Call, scope: EvaluationScope) -> Any:
-    given = [_evaluate(argument, scope) for argument in node.arguments]
+    arguments = [_evaluate(argument, scope) for argument in node.arguments]
     if node.function == "coalesce":
-        first = next((value for value in given if value is not None), None)
+        first = next((value for value in arguments if value is not None), None)
         return limit_to_type(_as_kind(first, node.type), node.type)
-    if any(value is None for value in given):
+    if any(value is None for value in arguments):
         return None
-    return limit_to_type(_as_kind(_apply(node, given, scope), node.type), node.type)
+    return limit_to_type(_as_kind(_apply(node, arguments, scope), node.type), node.type)
 
 
 def _as_kind(value: Any, kind: t.Type) -> Any:
@@ -303,14 +303,14 @@ def _as_kind(value: Any, kind: t.Type) -> Any:
     return double(value) if is_double and value is not None else value
 
 
-def _apply(node: p.Call, given: list[Any], scope: EvaluationScope) -> Any:
-    match node.function, given:
+def _apply(node: p.Call, arguments: list[Any], scope: EvaluationScope) -> Any:
+    match node.function, arguments:
         case "abs", [value]:
             return abs(value)
         case "min", _:
-            return min(unify_numbers(given))
+            return min(unify_numbers(arguments))
         case "max", _:
-            return max(unify_numbers(given))
+            return max(unify_numbers(arguments))
         case "round", [value, *_]:
             assert isinstance(node.type, t.Number)
             unit = Decimal(1).scaleb(-(node.type.scale or 0))

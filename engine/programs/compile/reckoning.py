@@ -16,7 +16,7 @@ from tollkeeper.engine.programs.compile import functions
 from tollkeeper.grammar import program as p
 from tollkeeper.grammar import types as t
 
-# More digits than any decimal or double here has: nothing is rounded but where it is asked for.
+# More digits than any decimal or double here has: only `ROUNDING` rounds.
 EXACT = Context(prec=2000, traps=[Inexact])
 ROUNDING = Context(prec=2000, rounding=ROUND_HALF_UP)
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {

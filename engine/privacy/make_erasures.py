@@ -13,13 +13,13 @@ _EVERY_S = 300.0
 
 
 async def make_erasures(engine: Engine) -> None:
-    """Make those that were taken up, and every five minutes those that failed; runs until cancelled."""
+    """Make the open erasures, and every five minutes those that failed; runs until cancelled."""
     while True:
         for account, user in list(engine.unfinished_erasures):
             try:
                 await finish_erasure(engine, account, user)
             except JournalError as error:
                 get_logger().warning("not_erased", account=account, reason=str(error))
-            except Exception:  # whatever it is, the service goes on and the next round tries again
+            except Exception:  # of any type: the service goes on, and the next round tries again
                 get_logger().exception("not_erased", account=account)
         await asyncio.sleep(_EVERY_S)

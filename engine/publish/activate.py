@@ -196,20 +196,20 @@ async def _fill_windows(
     engine: Engine,
     account: int,
     plans: Sequence[SeriesPlan],
-    of: tuple[int, ProgramKind, str],
+    key: tuple[int, ProgramKind, str],
     progress: Progress,
 ) -> None:
-    """Fill series in addition to those in use, and show the progress in `engine.filling`."""
+    """Fill series in addition to those in use, and show the progress in `engine.filling[key]`."""
 
     def tell(share: float) -> None:
-        engine.filling[of] = share
+        engine.filling[key] = share
         progress(share)
 
-    engine.filling[of] = 0.0
+    engine.filling[key] = 0.0
     try:
         await _fill_further(engine, account, plans, tell)
     finally:
-        engine.filling.pop(of, None)
+        engine.filling.pop(key, None)
 
 
 async def _fill_further(
@@ -356,16 +356,16 @@ class Deactivate(AccountVerb, frozen=True):
     name: str
 
     async def perform(self, engine: Engine, author: str, _progress: Progress) -> Effect:
-        account, of = self.number(engine), (self.kind, self.name)
+        account, file = self.number(engine), (self.kind, self.name)
 
         def change(state: Account) -> Change:
             check_publish_alone(state)
-            return deactivate(state, *of)
+            return deactivate(state, *file)
 
         async with engine.publishing[account]:
             check_live(engine.state.accounts[account])
             change(engine.state.accounts[account])
-            if of == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
+            if file == ("scorecard", SCORECARD_NAME) and engine.ready.is_set():
                 await _fill_further(engine, account, shipped_scorecard().series, unwatched)
             await _change(engine, account, author, change)
         return Effect()

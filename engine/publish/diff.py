@@ -63,13 +63,13 @@ def diff(old: Version, new: Version) -> tuple[Difference, ...]:
 
 def diff_sides(before: Side, after: Side) -> tuple[Difference, ...]:
     """The differences in meaning between two programs."""
-    found = [*_aspects(_whole_file(before), _whole_file(after), before, after)]
+    differences = [*_aspects(_whole_file(before), _whole_file(after), before, after)]
     for things in (_declarations, _lets, _decisive):
-        found += _differences(
+        differences += _differences(
             list(things(before.program)), list(things(after.program)), before, after
         )
-    found += _differences(list(_promises(before)), list(_promises(after)), before, after)
-    return tuple(found)
+    differences += _differences(list(_promises(before)), list(_promises(after)), before, after)
+    return tuple(differences)
 
 
 def side_of(version: Version) -> Side:
@@ -351,8 +351,8 @@ def _own_content(node: p.Expression, name_of: Callable[[int], str]) -> Any:
         case p.History():
             series = node.series
             shape = (series.where is None, series.value is None, len(series.by), len(node.keys))
-            of = (series.collection, series.event)
-            return node.function, node.over, node.earlier, of, shape
+            counted = (series.collection, series.event)
+            return node.function, node.over, node.earlier, counted, shape
     inner = {id(part) for part in children(node)}
     own = []
     for name in PARTS[type(node)]:

@@ -49,8 +49,9 @@ async def make_proposal(
     are kept with them. Raises `NotFound`, `Invalid`, `Conflict`.
     """
     if isinstance(change, Activated):
-        of = change.kind, change.name, change.number
-        version = find_version(engine.state.accounts[account], *of)
+        version = find_version(
+            engine.state.accounts[account], change.kind, change.name, change.number
+        )
         warnings = (*warnings, *await find_warnings(engine, account, version))
     async with engine.changing:
         state = engine.state.accounts[account]
@@ -81,8 +82,10 @@ class Propose(AccountVerb, frozen=True):
             _check_contract(state, change, engine.clock())
         elif isinstance(self.change, Deactivated):
             deactivate(state, self.change.kind, self.change.name)
-        of = self.change, self.note, None, self.warnings
-        return Effect(count=await make_proposal(engine, account, author, *of))
+        number = await make_proposal(
+            engine, account, author, self.change, self.note, warnings=self.warnings
+        )
+        return Effect(count=number)
 
 
 class Approve(AccountVerb, frozen=True):
@@ -130,8 +133,8 @@ class Approve(AccountVerb, frozen=True):
             case Deactivated():
                 await take_out(engine, account, author, check)
             case Activated() | RolloutSet():
-                of = change.kind, change.name, change.number
-                await bring_in(engine, account, author, *of, check, progress)
+                version = change.kind, change.name, change.number
+                await bring_in(engine, account, author, *version, check, progress)
         return Effect()
 
 
@@ -199,9 +202,9 @@ class PublishAlone(AccountVerb, frozen=True):
         def change(state: Account) -> Change:
             proposed = proposals.check_alone(state, number, until, reason, engine.clock())
             assert isinstance(proposed, Activated)
-            of = proposed.kind, proposed.name, proposed.number
+            version = proposed.kind, proposed.name, proposed.number
             made = activate(
-                state, *of, Terms(untested=proposed.untested, until=until, reason=reason)
+                state, *version, Terms(untested=proposed.untested, until=until, reason=reason)
             )
             return structs.replace(made, proposal=number, alone=True)
 
@@ -212,11 +215,11 @@ class PublishAlone(AccountVerb, frozen=True):
             return structs.replace(made, reason=reason, proposal=number), content
 
         state = engine.state.accounts[account]
-        found = proposals.check_alone(state, number, until, reason, engine.clock())
-        if isinstance(found, EntriesWanted):
-            count = len(found.entries)
-            await decide_entries(engine, account, author, found.list, count, put)
+        proposed = proposals.check_alone(state, number, until, reason, engine.clock())
+        if isinstance(proposed, EntriesWanted):
+            count = len(proposed.entries)
+            await decide_entries(engine, account, author, proposed.list, count, put)
             return Effect()
-        of = found.kind, found.name, found.number
-        await bring_in(engine, account, author, *of, change, progress)
+        version = proposed.kind, proposed.name, proposed.number
+        await bring_in(engine, account, author, *version, change, progress)
         return Effect()

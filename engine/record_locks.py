@@ -13,11 +13,11 @@ from tollkeeper.engine.journal.contract import Unavailable
 
 LockedThing: TypeAlias = Literal["event", "idempotency key", "payment", "webhook"]
 TURN_PATIENCE_S: Final = 10.0
-"""How long (s) to wait for a lock: who holds it may itself wait for a database that is away."""
+"""How long (s) to wait for a lock: its holder may wait for a database that can't be reached."""
 
 
 class RecordLock:
-    """Granted in the order of requests. Whoever waits for longer than `TURN_PATIENCE_S` gets `Unavailable`.
+    """A lock, granted in the order of requests. Raises `Unavailable` after `TURN_PATIENCE_S` seconds.
 
     Not asyncio's, whose wait can be bounded only in a task: a plain request has none.
     """
@@ -26,7 +26,7 @@ class RecordLock:
 
     def __init__(self) -> None:
         self._is_held = False
-        # Of those who wait, in their order.
+        # The futures of the requests that wait, in their order.
         self._turns: dict[asyncio.Future[None], None] = {}
 
     def locked(self) -> bool:

@@ -19,8 +19,8 @@ FIELDS = {
 }
 """What can be blocked, and its field in rules."""
 # Starts only where a name starts, so that the search is linear in the text.
-_ASKED = re.compile(r"(?<![a-z_.])([a-z_.]++)[ \t]+in[ \t]+@([a-z0-9_]+)")
-_NEGATED = re.compile(rf"\bnot[ \t]+\(?{_ASKED.pattern}")
+_LOOK_UP = re.compile(r"(?<![a-z_.])([a-z_.]++)[ \t]+in[ \t]+@([a-z0-9_]+)")
+_NEGATED = re.compile(rf"\bnot[ \t]+\(?{_LOOK_UP.pattern}")
 _NO_CODE = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|#.*')
 _ITEM = re.compile(r"^[ \t]*(let|condition|use|list|table|must|otherwise|test)\b", re.MULTILINE)
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -38,8 +38,8 @@ async def read_live_rules(here: Visit) -> Mapping[str, str]:
 
 def lists_for_kind(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
     """Return the lists in which the rules look up such values."""
-    asked = [pair for text in rules.values() for pair in _ASKED.findall(text)]
-    return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS.get(by)))
+    look_ups = [pair for text in rules.values() for pair in _LOOK_UP.findall(text)]
+    return tuple(dict.fromkeys(name for field, name in look_ups if field == FIELDS.get(by)))
 
 
 def rules_with_list(rules: Mapping[str, str], name: str) -> list[str]:
@@ -53,26 +53,26 @@ def blocking_lists(rules: Mapping[str, str], by: str) -> tuple[str, ...]:
     """Return the lists that have such values challenged or denied: conditions that do so look them up,
     themselves or by a `let`.
     """
-    asked = [pair for text in rules.values() for pair in _asked_to_block(text)]
-    return tuple(dict.fromkeys(name for field, name in asked if field == FIELDS.get(by)))
+    look_ups = [pair for text in rules.values() for pair in _looked_up_to_block(text)]
+    return tuple(dict.fromkeys(name for field, name in look_ups if field == FIELDS.get(by)))
 
 
-def _asked_to_block(rule: str) -> list[tuple[str, str]]:
-    """Return the fields and lists of the conditions that challenge or deny."""
-    code, found = _NO_CODE.sub("", rule), list[tuple[str, str]]()
+def _looked_up_to_block(rule: str) -> list[tuple[str, str]]:
+    """Return the field and the list of each look-up by a condition that challenges or denies."""
+    code, blocking = _NO_CODE.sub("", rule), list[tuple[str, str]]()
     lets: dict[str, tuple[tuple[str, str], ...]] = {}
     _, *items = _ITEM.split(code)
     for kind, text in zip(items[::2], items[1::2], strict=True):
         name, *names = _NAME.findall(text) or [""]
-        asked = _ASKED.findall(_NEGATED.sub("", text))
-        # Each once: lets that name others twice would double what they ask for with each step.
-        asked += [pair for each in dict.fromkeys(names) for pair in lets.get(each, ())]
+        look_ups = _LOOK_UP.findall(_NEGATED.sub("", text))
+        # Each let once: a chain of lets that each name the next one twice would double with each step.
+        look_ups += [pair for each in dict.fromkeys(names) for pair in lets.get(each, ())]
         action = _ACTION.search(text)
         if kind == "let":
-            lets[name] = tuple(dict.fromkeys(asked))
+            lets[name] = tuple(dict.fromkeys(look_ups))
         elif kind == "condition" and action is not None and action[1] != "allow":
-            found += asked
-    return found
+            blocking += look_ups
+    return blocking
 
 
 def kind_of_list(rules: Mapping[str, str], name: str) -> str | None:

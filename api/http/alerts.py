@@ -53,7 +53,7 @@ class AlertView(Struct, frozen=True):
 
 
 class AlertMarkView(Struct, frozen=True):
-    """How somebody handles an alert; `by` and `at` are set once somebody has done anything."""
+    """How an alert is handled; `by` and `at` are those of the last change, null before the first."""
 
     state: AlertState
     by: str | None

@@ -67,12 +67,12 @@ def public_app(service: Service) -> ASGIApp:
 
 
 def plain_payments(answer: AnswerPlain) -> PlainPayments:
-    """Return what has plain requests of the public interface answered without ASGI."""
+    """Return what finds plain requests of the public interface, for `answer` to answer without ASGI."""
     return PlainPayments(_find_route(ROUTES), answer)
 
 
 def payment_links(answer_of: Callable[[bytes], AnswerTaken], settings: Settings) -> PaymentLinks:
-    """Return what takes connections over on which other nodes send payments."""
+    """Return what takes over the connections on which other nodes send payments."""
     return PaymentLinks(_find_route(ROUTES), answer_of, settings.idle_seconds)
 
 

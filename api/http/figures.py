@@ -482,9 +482,7 @@ def _figure_view(figure: Figure, show: Callable[[int], str]) -> FigureView:
 async def _also_met(
     request: Request, rule: str, hits: ConditionPerformance, span: tuple[int, int], most: int
 ) -> AlsoMet:
-    """Return which later conditions were also met, for at most so many of a condition's newest
-    hits.
-    """
+    """Return which later conditions were also met, for at most `most` of a condition's newest hits."""
     if hits.condition is None or not (hits.tally.payments and most):
         return AlsoMet(0, {})
     terms = ((Facet.RULE, rule), (Facet.VERSION, hits.version), (Facet.CONDITION, hits.condition))

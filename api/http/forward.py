@@ -118,7 +118,7 @@ class Hold:
     size: int = 0
 
     def add(self, size: int) -> None:
-        """Hold so many bytes more, until `size` is lowered again. Raises as `body`."""
+        """Count `size` more held bytes; the caller subtracts them later. Raises as `body`."""
         if self.size + size > HELD_TOGETHER:
             raise _too_much()
         self.size += size

@@ -67,13 +67,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     The public interface listens on `host` and `port` (0 takes a free one). Health and metrics are
     also on `admin_host` and `admin_port`, if set, with connections of their own.
 
-    `connections` may be open at once: past it, the one is closed whose client keeps it waiting
-    longest: for a request head, or for over a second for a body's rest or the next request. If
-    there is none, requests on new connections are refused (503). An address may
-    have `heads_per_address` connections that wait for a head; past it, its slow ones are closed. A
-    connection is closed if no complete head arrives for `idle_seconds`; a head has at most
-    `head_bytes` (431). A JSON body has at most `body_bytes` (413), and any body `body_seconds` to
-    arrive (408); a client that takes nothing of its answers for as long is closed. Once told to stop, the service gives requests in flight `drain_seconds`.
+    `connections` may be open at once. Past it, the one is closed that has waited longest for a
+    request head, or for over a second for the rest of a body or the next request; if there is none,
+    requests on new connections are refused (503). An address may have `heads_per_address`
+    connections that wait for a head; past it, its slow ones are closed. A connection is closed if no
+    complete head arrives for `idle_seconds`; a head has at most `head_bytes` (431). A JSON body has
+    at most `body_bytes` (413), and any body `body_seconds` to arrive (408); a client that reads none
+    of its answers for as long is disconnected. Once the service is to stop, it gives requests in
+    flight `drain_seconds`.
 
     A key may send `key_reports` payments and events a second, and all keys of an account
     `account_reports`; of other requests `key_work` and `account_work`, of which `account_changes`

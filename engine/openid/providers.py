@@ -1,7 +1,7 @@
 """The OpenID Connect providers by account, from a file of the operator's.
 
-They are not among an account's settings: whoever could change them could sign anybody in as
-anything.
+They are not among an account's settings: a person who could change them could sign in as any user,
+with any role.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ async def finish_erasure(engine: Engine, account: int, user: str) -> None:
 async def _erase(
     engine: Engine, account: int, by: str, user: str, found: PersonEntries
 ) -> PersonErased:
-    # One that was asked for twice was closed by the first.
+    # Recorded again, for when two requests for one person overlap: the first closes the record.
     await _ask(engine, account, by, user)
     async with rewriting(engine, account):
         person = await asyncio.to_thread(_find_person, engine, account, user, found)

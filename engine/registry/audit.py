@@ -17,7 +17,7 @@ from tollkeeper.engine.registry.versions import NOUNS
 
 class AuditItem(Struct, frozen=True):
     """`at` in µs; `by` a key's id or a command; `action` the name of the change; `request` the id
-    of the HTTP request that asked for it.
+    of the HTTP request that caused it.
     """
 
     sequence: int

@@ -400,7 +400,7 @@ class WebhookRemoved(Struct, frozen=True, tag="webhook_removed"):
 
 
 class ErasureAsked(Struct, frozen=True, tag="erasure_asked", omit_defaults=True):
-    """One person's erasure was asked for; `person` is the SHA-256, in hex, of the identifier.
+    """One person's erasure was requested; `person` is the SHA-256, in hex, of the identifier.
 
     `sealed` is the identifier, encrypted with the folder's key; None once nothing is left to erase.
     """
@@ -410,7 +410,7 @@ class ErasureAsked(Struct, frozen=True, tag="erasure_asked", omit_defaults=True)
 
 
 class PersonErased(Struct, frozen=True, tag="person_erased"):
-    """One person's data was erased, as was asked for; `person` as there.
+    """One person's data was erased, as requested; `person` as in `ErasureAsked`.
 
     The numbers of payments, events and alerts that held data of the person, and of removed entries
     by list.

@@ -161,14 +161,14 @@ def _read_entries(
 
 
 def _check_list_count(count: int) -> None:
-    """Raises `Invalid` when so many lists and tables are more than an account may have."""
+    """Raise `Invalid` if an account may not have `count` lists and tables."""
     if count > MAX_LISTS:
         message = f"an account has at most {MAX_LISTS} lists and tables"
         raise Invalid.at("list.name", "out_of_range", message)
 
 
 def check_entry_count(count: int) -> None:
-    """Raises `Invalid` when so many entries are more than an account's lists and tables may hold."""
+    """Raise `Invalid` if an account's lists and tables may not hold `count` entries."""
     if count > MAX_ENTRIES:
         message = f"the lists and tables of an account hold at most {MAX_ENTRIES:,} entries"
         raise Invalid.at("entries", "out_of_range", message)

@@ -14,7 +14,7 @@ class PersonEntries:
 
     `uncounted` are payments taken out of the windows, `counted` those counted again as erased, and
     `recounted` events counted as erased. `telling` are the ids of payments with the identifier, one
-    of each address. With the `emails`, another attempt goes on from here; `by` asked for it.
+    of each address. With the `emails`, another attempt goes on from here; `by` requested it.
     """
 
     by: str

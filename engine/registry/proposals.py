@@ -131,16 +131,18 @@ def alone_until(account: Account, proposal: Proposal) -> int | None:
 
 
 def _possible_impersonators(account: Account, person: str) -> set[str]:
-    """Everybody who made a link for the person, or for somebody who did, and so on."""
-    found: set[str] = set()
+    """The people who could have signed in as the person: they made a sign-in link for the person, or for
+    one of these people.
+    """
+    impersonators: set[str] = set()
     unvisited = [person]
     while unvisited:
         makers = {
             origin_of(account, by) for by in account.link_makers.get(unvisited.pop(), ())
-        } - found
-        found |= makers
+        } - impersonators
+        impersonators |= makers
         unvisited += makers
-    return found
+    return impersonators
 
 
 def refuse_proposal(account: Account, number: int, reason: str, now: int) -> ProposalRefused:

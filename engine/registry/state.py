@@ -198,7 +198,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class OpenErasure:
-    """An erasure that was asked for and has not ended; `sealed` as in `ErasureAsked`."""
+    """An erasure that was requested and has not ended; `sealed` as in `ErasureAsked`."""
 
     sealed: bytes | None
     by: str

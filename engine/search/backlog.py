@@ -100,8 +100,8 @@ def _indexing(source: JournalSource) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def yield_processor(process: int) -> None:
-    """Lets every other process go before this one. Who may not ask for that has the lowest priority
-    alone."""
+    """Let every other process run before this one; where that is not permitted, only give it the lowest
+    priority."""
     os.setpriority(os.PRIO_PROCESS, process, _LOWEST)
     if sys.platform == "linux":
         with suppress(PermissionError):
@@ -114,7 +114,7 @@ def main(source: JournalSource) -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     with closing(Follower(source)) as follower:
         while follower.step(_MOST_AT_ONCE) >= TAKEN_AT_ONCE:
-            # Whoever waits may be gone, which standard input tells.
+            # The parent may have ended: `_end_with_input` then ends this process.
             with suppress(BrokenPipeError):
                 os.write(_STANDARD_OUTPUT, b".")
 

@@ -1,4 +1,4 @@
-"""Whether somebody who was refused came back and paid."""
+"""Whether people who were refused came back and paid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tollkeeper.engine.search.runs import (
 from tollkeeper.engine.search.terms import Facet, entities_of, read_facts
 
 COME_BACK = 7 * DAY
-"""Whoever was refused and pays within this came back."""
+"""How long after a refusal a payment by the same card or user counts as coming back."""
 _SUCCEEDED = 1 + OUTCOMES.index((Facet.STATUS, "succeeded"))
 
 

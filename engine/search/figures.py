@@ -40,7 +40,7 @@ MOST_VALUES = 200
 
 class Figure(Struct, frozen=True):
     """The payments that arrived from `start` (µs) to before `end` and have the value `by` of the
-    dimension. `money` is their amounts by currency, in hundredths, if they were asked for.
+    dimension. `money` is their amounts by currency, in hundredths, if the question wants them.
     """
 
     start: int

@@ -133,7 +133,7 @@ def _dearest_first(
     index: AccountIndex, selection: Selection, cursor: int | None, at_once: int
 ) -> Iterator[int]:
     """The sequence numbers of a selection after `cursor`, the largest amount first, of equal ones the
-    oldest; so many are looked for at once.
+    oldest. They are looked for `at_once` at a time.
     """
     last = None if cursor is None else (_amount_at(index, cursor), cursor)
     while found := _dearest(index, selection, last, at_once):

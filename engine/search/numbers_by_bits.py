@@ -48,8 +48,8 @@ def by_number(by_bit: Mapping[int, int], members: int) -> list[tuple[int, int]]:
 
 
 def from_highest(by_bit: Mapping[int, int], members: int) -> Iterator[tuple[int, int]]:
-    """Yield each number with the payments that have it, highest number first. A number costs some sets
-    when it is asked for, and none before.
+    """Yield each number with the payments that have it, highest number first. Sets are only read when
+    the next number is needed.
     """
     bits = sorted(by_bit, reverse=True)
     waiting = [(0, 0, members)]

@@ -176,7 +176,7 @@ class _Counting:
             self._trend[number] += stretch(piece, low, high).bit_count()
 
     def add_settled(self, block: int, hits: Hits, days: list[SpanPart]) -> None:
-        """What is kept of a block that is asked for as a whole, as `add` counts it."""
+        """Count a whole block from its stored totals, as `add` would."""
         self.payments += hits.counts[0]
         self._tallying.add_counts(hits.counts)
         names = self._index.names(Facet.CURRENCY)
@@ -200,7 +200,7 @@ class _Counting:
     def _hits(self, block: int, hits: Hits) -> int:
         """Return the set of payments that the stored hits count."""
         index = self._index
-        # The sets of rules and versions are asked for by one condition after the other.
+        # Every condition needs the sets of rules and versions: `facet` caches them.
         own = index.facet(Facet.RULE, block).get(hits.rule, 0)
         own &= index.facet(Facet.VERSION, block).get(hits.version, 0)
         return own & index.members(Facet.CONDITION, hits.condition, block)

@@ -25,8 +25,8 @@ _Answer = TypeVar("_Answer")
 _PATIENCE = SLACK + 1
 """How many times its time limit a question may compute before its process is killed."""
 _STALLED = 5
-"""How many times that it may take in wall time, while others have the processors or the process
-waits for something that never comes: whoever asked waits for no longer.
+"""How many times as long it may take in wall time, for when other processes use the processors, or its
+process waits for something that never comes: the caller waits no longer.
 """
 _START_S = 30.0
 _MEGABYTES = 512

@@ -42,8 +42,8 @@ from tollkeeper.engine.velocity.windows import Windows
 
 
 class DecidedPayment(Struct, frozen=True):
-    """A decision that is still to be kept, the programs that made it, and the shadows to evaluate,
-    whose reads come after its own."""
+    """A decision that is still to be kept, the programs that made it, and the shadows to evaluate: the
+    values that they read come after the decision's."""
 
     active: ActivePrograms
     pending: Pending
@@ -113,14 +113,14 @@ async def analyse(
     programs: Programs,
     environment: Environment,
     thresholds: Thresholds,
-    further: Sequence[Read] = (),
+    shadow_reads: Sequence[Read] = (),
     forced: ForcedOutcome = UNFORCED,
 ) -> tuple[Observation, Decision]:
     """Count a payment, decide it by the aggregates read at that moment, and count the decision.
 
-    `further` is read at the same moment, for shadows: its values come after the decision's own,
-    which does not see them. They are left out while one of their windows is not whole. A `forced`
-    score replaces the scorecard's, a forced action the decided one.
+    `shadow_reads` are read at the same moment: in the observation, their values come after those of
+    the decision, which does not use them. They are left out while one of their windows is not whole.
+    A `forced` score replaces the scorecard's, a forced action the decided one.
     """
     scored = forced.score is not None and programs.scorecard is not None
     score = forced.hundredths if scored else None
@@ -128,16 +128,16 @@ async def analyse(
         programs = programs._replace(scorecard=None)
     own, reads = decision_reads(programs, facts, environment)
     state = State(facts, environment=environment)
-    seen = Record(account, facts.payment.id, facts.timestamp, facts.arrived, state)
+    counted = Record(account, facts.payment.id, facts.timestamp, facts.arrived, state)
     try:
-        observed = await windows.observe(seen, [*reads, *further], own)
+        observed = await windows.observe(counted, [*reads, *shadow_reads], own)
     except NotWholeError:
-        if not further:
+        if not shadow_reads:
             raise
-        observed, further = await windows.observe(seen, reads, own), ()
+        observed, shadow_reads = await windows.observe(counted, reads, own), ()
     values, lost = observed.values, observed.lost
-    if further:
-        count = len(values) - len(further)
+    if shadow_reads:
+        count = len(values) - len(shadow_reads)
         values, lost = values[:count], tuple(index for index in lost if index < count)
     try:
         decision = decide(programs, facts, values, environment, thresholds, lost=lost, score=score)

@@ -28,8 +28,7 @@ SEALED = 2_000
 
 class FillPart(NamedTuple):
     """Series that are filled together, from the records with event times from `since` (µs) on and
-    sequence numbers above `after`; what came up to `after` is restored from `snapshot`, if there is
-    one.
+    sequence numbers above `after`; earlier records are restored from `snapshot`, if it is given.
     """
 
     filling: Fill
@@ -47,7 +46,7 @@ async def fill(
         parts = [part for part in await _register(engine, account, plans) if part.filling.series]
         if not parts:
             return
-        # What has a sequence number already must be in the journal before the journal is read.
+        # Entries that have a sequence number already must be in the journal before it is read.
         await engine.journal.flush()
         sizes = await asyncio.to_thread(_count_entries, engine.journal, account, parts)
         done, total = 0, max(1, sum(sizes))
@@ -85,13 +84,13 @@ async def _register(engine: Engine, account: int, plans: Sequence[SeriesPlan]) -
         and snapshot.covers(account, plan.digest, (plan.over or 0) + engine.windows.late)
     }
     parts = []
-    for found in (None,) if snapshot is None else (snapshot, None):
-        after = 0 if found is None else found.sequence
-        some = [plan for plan in windows if (plan.digest in restorable) is (found is not None)]
+    for source in (None,) if snapshot is None else (snapshot, None):
+        after = 0 if source is None else source.sequence
+        some = [plan for plan in windows if (plan.digest in restorable) is (source is not None)]
         filling = await engine.windows.add(account, some)
         assert filling.reach is not None
         since = max(0, engine.clock() - filling.reach)
-        parts.append(FillPart(filling, some, since, after, found))
+        parts.append(FillPart(filling, some, since, after, source))
     by_sequence: dict[int, list[SeriesPlan]] = {}
     for plan in plans:
         if plan.ages:

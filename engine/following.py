@@ -90,16 +90,16 @@ class Following:
 
 
 async def begin_to_follow(engine: Engine, journal: PostgresJournal) -> Following:
-    """To be called before the engine's windows are filled. Accounts that were amended since this
+    """Begin to follow, before the engine's windows are filled. Accounts that were amended since this
     node last followed are removed from the folder's files, so that they are filled from the journal
     alone. Raises `Unavailable`.
     """
     engine.seen_times.follow()
-    known = read_seen_amendment(engine.folder, journal.identity())
+    noted = read_seen_amendment(engine.folder, journal.identity())
     amended = await journal.query(last_amendment)
-    following = Following(engine, journal, journal.last_sequence(), amended, known)
-    if amended != known:
-        accounts = await journal.query(partial(_amended_accounts, after=known))
+    following = Following(engine, journal, journal.last_sequence(), amended, noted)
+    if amended != noted:
+        accounts = await journal.query(partial(_amended_accounts, after=noted))
         if accounts is None:
             discard_snapshot(engine)
             engine.seen_times.give_up_others(())
@@ -132,14 +132,14 @@ async def look_for_amendments(following: Following) -> bool:
     `outdated`; whether there were any amendments."""
     engine, journal = following.engine, following.journal
     after = following.amended
-    found = await journal.query(lambda c: c.execute(_AMENDED, (after,)).fetchall())
-    if found:
-        await forget_in_snapshot(engine, [account for account, _, _ in found])
-    for account, place, number in found:
+    new = await journal.query(lambda c: c.execute(_AMENDED, (after,)).fetchall())
+    if new:
+        await forget_in_snapshot(engine, [account for account, _, _ in new])
+    for account, place, number in new:
         following.amended = max(following.amended, number)
         if account in engine.active and await _may_count(following, account, place):
             following.outdated.add(account)
-    return bool(found)
+    return bool(new)
 
 
 async def fill_again(following: Following) -> None:
@@ -322,7 +322,7 @@ def _changed_contents(
 ) -> Contents:
     held = engine.active[account].contents[change.list]
     if isinstance(change, EntriesChanged) and change.count == len(change.values):
-        found = engine.journal.list_entries_at(account, change.list, sequence, change.values)
-        return add_entries(remove_values(held, change.values), found)
+        entries = engine.journal.list_entries_at(account, change.list, sequence, change.values)
+        return add_entries(remove_values(held, change.values), entries)
     batches = engine.journal.list_entries(account, change.list)
     return build_contents(held.spec, (entry for batch in batches for entry in batch))

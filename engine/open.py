@@ -68,7 +68,7 @@ async def open_engine(
     late: int = LATE,
     damage: Policy = "stop",
 ) -> AsyncIterator[Engine]:
-    """Open everything but the windows, which `rebuild` fills.
+    """Open everything except the windows, which `rebuild` fills.
 
     `purpose` is shown to other processes that find the journal locked. Raises `Locked` when the
     journal stays locked for `patience_s`, and `JournalError`.
@@ -250,7 +250,7 @@ async def fill_windows(engine: Engine, progress: Progress) -> None:
         }
     )
     engine.snapshot = await read_snapshot(engine)
-    # Everything allocated here lives on: garbage collections would only scan it again and again.
+    # All that is allocated here stays: garbage collections would only scan it again and again.
     gc.disable()
     try:
         for position, active in enumerate(all_active):

@@ -51,7 +51,7 @@ async def csv_file(
 
     Cells are escaped, so that spreadsheets don't run formulas in them, whichever separator they
     expect. Raises what the first page raises; a later one that fails breaks the answer off, so that
-    nobody takes it for the whole.
+    the browser reports an incomplete file.
     """
     first = [*await anext(pages, ())]
 

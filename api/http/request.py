@@ -134,7 +134,7 @@ class Exchange:
 
     @property
     def known(self) -> RequestState:
-        """The request's state."""
+        """What is known of the request so far."""
         return state_of(self.scope)
 
     @property

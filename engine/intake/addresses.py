@@ -80,8 +80,8 @@ def _in_private_network(number: int) -> bool:
     return bisect_right(_BOUNDS, number) % 2 == 1
 
 
-# An address is read several times for a payment, and a person pays more than once. What is kept
-# is bounded by LONGEST, which the types of the fields hold the callers of the last two to.
+# Cached, since an address is read several times for a payment, and a person pays more than once. No
+# text is longer than LONGEST: `address_number` checks it, for the others the types of the fields do.
 @lru_cache(maxsize=4096)
 def _number(text: str) -> int | None:
     try:

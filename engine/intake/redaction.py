@@ -72,7 +72,7 @@ A token is looked for once in each run of its characters, so that the search is 
 """
 _SCHEMES = ("basic", "bearer", "digest", "dpop", "negotiate", "ntlm")
 _NAMES_LENGTH = 2048
-"""Longer sets of names are not cached."""
+"""The most characters of a set of names that is cached."""
 _USUAL_HEADERS = (
     "Accept",
     "Accept-Charset",
@@ -131,8 +131,8 @@ def _spellings(names: Iterable[str]) -> frozenset[str]:
     return frozenset(form for name in names for form in (name, name.lower(), name.title()))
 
 
-# Names known to be harmless, harmless but for their values, or secret, in their usual spellings: a set
-# of them needs no search.
+# Names that are harmless, harmless except for their values, or secret, in their usual spellings: they
+# are looked up, and not searched for.
 _HARMLESS = _spellings(_USUAL_HEADERS)
 _WATCHED = _spellings(_WATCHED_HEADERS)
 _USUAL_SECRETS = _spellings(_SECRET_HEADERS)
@@ -194,23 +194,22 @@ def _public_headers(headers: dict[str, str]) -> dict[str, str]:
     if list in map(type, headers.values()):
         headers = {name: join_values(value) for name, value in headers.items()}
     names = tuple(headers)
-    sort = _sort_known if len("".join(names)) <= _NAMES_LENGTH else _sort
-    kept, unknown = sort(names)
+    classify = _classify_cached if len("".join(names)) <= _NAMES_LENGTH else _classify
+    kept, unknown = classify(names)
     secret = [name for name in unknown if is_confidential_value(headers[name])]
     if secret:
         kept = tuple(name for name in kept if name not in secret)
     return headers if len(kept) == len(headers) else {name: headers[name] for name in kept}
 
 
-def _sort(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of headers that are not confidential by themselves, and those of them whose values
-    may be."""
+def _classify(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of headers whose names are not confidential, and those among them whose values may be."""
     kept = tuple(name for name in names if name in _HARMLESS or not _is_confidential(name))
     return kept, tuple(name for name in kept if name not in _HARMLESS)
 
 
-# A client sends the same names each time; those kept are at most 2 Ki characters a set.
-_sort_known = lru_cache(maxsize=1024)(_sort)
+# Cached, since a client sends the same names each time.
+_classify_cached = lru_cache(maxsize=1024)(_classify)
 
 
 def _is_confidential(name: str) -> bool:
@@ -220,7 +219,7 @@ def _is_confidential(name: str) -> bool:
 def is_confidential_value(value: str) -> bool:
     """Whether a header's value is a secret, whatever its name."""
     if value.isascii():
-        # What any of them has is found sooner than what all of it must be.
+        # A part that every secret contains is found faster than the whole pattern.
         low = value.lower()
         if not (
             "eyj" in low
@@ -234,11 +233,11 @@ def is_confidential_value(value: str) -> bool:
 
 
 def _is_harmless(metadata: dict[str, Any]) -> bool:
-    """Whether no value needs to be searched; a number with an exponent may hide its digits."""
+    """Whether no value needs to be searched. Fractions do: an exponent may hide a card number's digits."""
     return is_plain(metadata) and not _has_secret_entry(tuple(metadata))
 
 
-# A shop's metadata mostly has the same names; those kept are as small as metadata is.
+# Cached, since a shop's metadata mostly has the same names; their size is bounded as metadata's is.
 @lru_cache(maxsize=256)
 def _has_secret_entry(names: tuple[str, ...]) -> bool:
     return any(map(_SECRET_ENTRY.match, names))
@@ -313,7 +312,8 @@ _PASSED_OVER = " \u00a0-\\".encode()
 
 
 def _table(zeros: bytes) -> bytes:
-    """Digits to zeros, the separators that stand between groups of four to dots."""
+    """A table for `translate`: these characters to zeros, separators between groups of four to dots, and
+    all others to x."""
     return bytes(
         ord("0" if byte in zeros else "." if byte in b"._/" else "x") for byte in range(256)
     )
@@ -328,7 +328,7 @@ _DOUBLED = bytes.maketrans(b"0123456789", bytes([0, 2, 4, 6, 8, 1, 3, 5, 7, 9]))
 _PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
 _STARS = str.maketrans("0123456789", "**********")
 
-# Runs in a body; with more, looking into each would cost what no honest request does.
+# The most runs of digits in a body that are examined: an honest request has far fewer.
 _MANY_RUNS = 250
 
 Mask: TypeAlias = Callable[[str], str]
@@ -377,7 +377,8 @@ def mask_number(number: float, mask: Mask = mask_card_numbers) -> float | str:
 
 
 def _masked_run(match: re.Match[str]) -> str:
-    """A run of digits with single separators; a number in it begins and ends at groups."""
+    """A run of digits with single separators, its card numbers masked; a number begins and ends where a
+    group does."""
     run = match[0]
     groups = run.translate(_TO_SPACES).split(" ")
     digits = "".join(groups)

@@ -27,7 +27,7 @@ class FoundRows(Protocol):
 
 
 class SqlConnection(Protocol):
-    """A statement by itself is a transaction; `with` commits or rolls back what `BEGIN IMMEDIATE`
+    """A single statement is a transaction; `with` commits or rolls back what `BEGIN IMMEDIATE`
     began."""
 
     def execute(self, query: str, parameters: Any = ..., /) -> FoundRows: ...

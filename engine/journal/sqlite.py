@@ -30,8 +30,8 @@ from tollkeeper.engine.journal.lock import LOCK_PATIENCE_S, lock
 from tollkeeper.engine.journal.writer import WAITING_LIMIT, Writer
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# Rows in one statement: the thread releases the interpreter's lock once for all, not once for each.
 ROWS = 64
+"""The most rows of one statement: the thread releases the interpreter's lock once for each statement."""
 INSERT_KEY = "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?)"
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class SqliteStore:
         connection = self._require_connection()
         try:
             if len(batch) <= ROWS and not any(map(_is_more_than_a_row, batch)):
-                # A statement by itself is a transaction: the thread takes the interpreter's lock once.
+                # A single statement is a transaction: the thread takes the interpreter's lock once.
                 _insert_rows(connection, batch)
                 return {}
             connection.execute("BEGIN IMMEDIATE")
@@ -134,7 +134,7 @@ def _insert_rows(connection: sqlite3.Connection, batch: Sequence[Append]) -> Non
 
 def _row(entry: Entry) -> tuple[object, ...]:
     sequence, account, kind, *others = entry
-    # An `IntEnum` would be adapted first: Python's module searches for an adapter of every subclass.
+    # `int`, as Python's module would first search for an adapter of a subclass such as `IntEnum`.
     return sequence, account, int(kind), *others, checksum(entry)
 
 
@@ -207,7 +207,7 @@ class SqliteJournal(Journal):
             staging.discard_abandoned(connection, self._folder)
 
     async def query(self, read: Callable[[SqlConnection], T]) -> T:
-        # It takes microseconds, so the event loop runs it.
+        # In the event loop, since it takes microseconds.
         return read(self._reading)
 
     async def size(self) -> int:

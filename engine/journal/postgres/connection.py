@@ -82,7 +82,7 @@ def translated(query: str) -> str:
 
 
 class PostgresConnection:
-    """A statement by itself is a transaction. Raises `Unavailable` when the database can't be used.
+    """A single statement is a transaction. Raises `Unavailable` when the database can't be used.
 
     `was_warned` is set by a commit that no standby confirmed; callers reset it before a commit.
     """

@@ -396,6 +396,10 @@ static int lengthen(Groups *self, Entry *entry) {
     Run *run = entry->held.run;
     LongRun *many = long_new((uint32_t)self->few);
     if (many == NULL) return -1;
+    if (self->valued && run_sort(run, self->valued) < 0) {
+        long_free(many, block_layout(self->valued));
+        return -1;
+    }
     for (uint32_t at = 0; at < run->length; at++) {
         PyObject *value = self->valued ? values_of(run)[at] : NULL;
         if (long_insert(many, block_layout(self->valued), run->times[at], value) < 0) {
@@ -508,7 +512,10 @@ static int put_one(Groups *self, int64_t time, PyObject *group, PyObject *value)
 /* Removes one element, if there is such a one. */
 static int take_entry(Groups *self, Entry *entry, int64_t time, PyObject *value) {
     int removed = 0;
-    if (entry->kind == RUN && is_far_back(entry->held.run, time) && lengthen(self, entry) < 0) return -1;
+    /* Of values, also where only the first of many of one time is far back: each may be looked at. */
+    if (entry->kind == RUN && is_far_back(entry->held.run, self->valued ? time - 1 : time)
+        && lengthen(self, entry) < 0)
+        return -1;
     if (entry->kind == LONG) {
         removed = take_long(self, entry->held.many, time, value);
     } else if (entry->kind == RUN) {

@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #define SHARED 256 /* equal values among this many last elements are one object */
 
@@ -95,20 +96,14 @@ static PyObject *shared_value(Run *run, PyObject *value, uint32_t hash) {
     return value;
 }
 
-static Run *run_insert(Run *run, int valued, int64_t time, PyObject *value) {
-    uint32_t length = run->length, hash = 0;
-    if (valued == HASHED) {
-        if (short_hash(value, &hash) < 0) return NULL;
-        value = shared_value(run, value, hash);
-        if (value == NULL) return NULL;
-    }
+static Run *run_insert_at(Run *run, int valued, uint32_t at, int64_t time, PyObject *value, uint32_t hash) {
+    uint32_t length = run->length;
     if (length == run->room) {
         Run *bigger = run_moved(run, 0, length < 4 ? 4 : length + length / 2, valued);
         if (bigger == NULL) return NULL;
         PyMem_Free(run);
         run = bigger;
     }
-    uint32_t at = length && time < run->times[length - 1] ? later_than(run->times, length, time) : length;
     memmove(run->times + at + 1, run->times + at, (length - at) * sizeof(int64_t));
     run->times[at] = time;
     if (valued) {
@@ -123,6 +118,17 @@ static Run *run_insert(Run *run, int valued, int64_t time, PyObject *value) {
     }
     run->length++;
     return run;
+}
+
+static Run *run_insert(Run *run, int valued, int64_t time, PyObject *value) {
+    uint32_t length = run->length, hash = 0;
+    if (valued == HASHED) {
+        if (short_hash(value, &hash) < 0) return NULL;
+        value = shared_value(run, value, hash);
+        if (value == NULL) return NULL;
+    }
+    uint32_t at = length && time < run->times[length - 1] ? later_than(run->times, length, time) : length;
+    return run_insert_at(run, valued, at, time, value, hash);
 }
 
 static void run_cut(Run *run, int valued, uint32_t from, uint32_t to) {
@@ -144,6 +150,49 @@ static void run_cut(Run *run, int valued, uint32_t from, uint32_t to) {
 static void run_free(Run *run, int valued) {
     run_cut(run, valued, 0, run->length);
     PyMem_Free(run);
+}
+
+typedef struct {
+    PyObject *value;
+    uint32_t hash;
+} Hashed;
+
+static int compare_hashes(const void *one, const void *other) {
+    uint32_t first = ((const Hashed *)one)->hash, second = ((const Hashed *)other)->hash;
+    return (first > second) - (first < second);
+}
+
+/* Puts the elements from `from` to before `to`, which are of one time, in the order of their hashes. */
+static int run_sort_equal(Run *run, int valued, uint32_t from, uint32_t to) {
+    PyObject **values = values_of(run);
+    Hashed *hashed = PyMem_Malloc((to - from) * sizeof *hashed);
+    int failed = 0;
+    if (hashed == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (uint32_t at = from; at < to && !failed; at++) {
+        hashed[at - from].value = values[at];
+        failed = short_hash(values[at], &hashed[at - from].hash);
+    }
+    if (!failed) {
+        qsort(hashed, to - from, sizeof *hashed, compare_hashes);
+        for (uint32_t at = from; at < to; at++) {
+            values[at] = hashed[at - from].value;
+            if (valued == HASHED) hashes_of(run)[at] = hashed[at - from].hash;
+        }
+    }
+    PyMem_Free(hashed);
+    return failed;
+}
+
+/* Puts elements of one time in the order of their hashes, as a long run has them. */
+static int run_sort(Run *run, int valued) {
+    for (uint32_t from = 0, to; from < run->length; from = to) {
+        for (to = from + 1; to < run->length && run->times[to] == run->times[from];) to++;
+        if (to > from + 1 && run_sort_equal(run, valued, from, to) < 0) return -1;
+    }
+    return 0;
 }
 
 /* Removes one element of that time and value: 1, 0 when there is none, -1 with an error. */
@@ -193,7 +242,8 @@ static int part_of(int kind, PyObject **values, uint32_t count, int64_t *part) {
     return 1;
 }
 
-/* ---- long runs ---- */
+/* ---- long runs: elements of one time are in the order of their values' hashes, so that one of many is
+   found by halves ---- */
 
 typedef struct {
     int64_t *values; /* by block; NULL until this part is first read */
@@ -313,18 +363,60 @@ static inline uint32_t long_block(LongRun *run, int64_t time) {
     return at ? at - 1 : 0;
 }
 
-/* Splits the full block `at` for an element of this time. At the end of the run a new block begins
-   instead, so that runs that grow in order have full blocks. */
-static int long_divide(LongRun *run, int valued, uint32_t at, int64_t time) {
+/* Whether the element at `at` comes behind a new one of this time and hash: 1 or 0, -1 with an error. */
+static inline int comes_behind(Run *run, int valued, uint32_t at, int64_t time, uint32_t hash) {
+    uint32_t other;
+    if (!valued || run->times[at] != time) return run->times[at] > time;
+    if (short_hash(values_of(run)[at], &other) < 0) return -1;
+    return other > hash;
+}
+
+typedef struct {
+    uint32_t block, at;
+} Place;
+
+/* Where an element of this time and hash is inserted, behind its equals; the run must not be empty. -1
+   with an error. */
+static int long_find(LongRun *run, int valued, int64_t time, uint32_t hash, Place *found) {
+    /* Blocks whose lower bound is this time begin with one of its elements, or have none. */
+    uint32_t low = later_than(run->firsts, run->count, time - 1), high = later_than(run->firsts, run->count, time);
+    if (low == 0) low = 1;
+    while (low < high) {
+        uint32_t middle = (low + high) >> 1;
+        int behind = comes_behind(run->blocks[middle], valued, 0, time, hash);
+        if (behind < 0) return -1;
+        if (behind) high = middle;
+        else low = middle + 1;
+    }
+    found->block = low - 1;
+    Run *block = run->blocks[found->block];
+    low = later_than(block->times, block->length, time - 1);
+    high = later_than(block->times, block->length, time);
+    while (low < high) {
+        uint32_t middle = (low + high) >> 1;
+        int behind = comes_behind(block, valued, middle, time, hash);
+        if (behind < 0) return -1;
+        if (behind) high = middle;
+        else low = middle + 1;
+    }
+    found->at = low;
+    return 0;
+}
+
+/* Splits the full block of a place for an element of this time, and sets where that goes then. At the
+   end of the run a new block begins instead, so that runs that grow in order have full blocks. */
+static int long_divide(LongRun *run, int valued, Place *place, int64_t time) {
+    uint32_t at = place->block;
     Run *block = run->blocks[at];
     uint32_t half = block->length / 2;
-    if (at == run->count - 1 && time >= block->times[block->length - 1]) {
+    if (at == run->count - 1 && place->at == block->length) {
         Run *later = run_with_room(run->most < 16 ? run->most : 16, valued);
         if (later == NULL) return -1;
         if (long_open(run, at + 1, later, time) < 0) {
             PyMem_Free(later);
             return -1;
         }
+        *place = (Place){at + 1, 0};
         return 0;
     }
     Run *later = run_moved(block, half, run->most, valued);
@@ -335,6 +427,7 @@ static int long_divide(LongRun *run, int valued, uint32_t at, int64_t time) {
     }
     block->length = run->lengths[at] = half;
     long_forget_parts(run, at);
+    if (place->at > half) *place = (Place){at + 1, place->at - half};
     return 0;
 }
 
@@ -347,12 +440,16 @@ static int long_insert(LongRun *run, int valued, int64_t time, PyObject *value) 
             return -1;
         }
     }
-    uint32_t at = time >= run->latest ? run->count - 1 : long_block(run, time);
-    if (run->lengths[at] >= run->most) {
-        if (long_divide(run, valued, at, time) < 0) return -1;
-        if (time >= run->firsts[at + 1]) at++;
+    Place place = {run->count - 1, run->lengths[run->count - 1]};
+    if (run->size && time <= run->latest) {
+        uint32_t hash = 0;
+        if (valued && short_hash(value, &hash) < 0) return -1;
+        int behind = comes_behind(run->blocks[place.block], valued, place.at - 1, time, hash);
+        if (behind < 0 || (behind && long_find(run, valued, time, hash, &place) < 0)) return -1;
     }
-    Run *block = run_insert(run->blocks[at], valued, time, value);
+    if (run->lengths[place.block] >= run->most && long_divide(run, valued, &place, time) < 0) return -1;
+    uint32_t at = place.block;
+    Run *block = run_insert_at(run->blocks[at], valued, place.at, time, value, 0);
     if (block == NULL) return -1;
     run->blocks[at] = block;
     run->lengths[at] = block->length;
@@ -371,19 +468,28 @@ static int long_insert(LongRun *run, int valued, int64_t time, PyObject *value) 
 
 /* Removes one element of that time and value: 1, 0 when there is none, -1 with an error. */
 static int long_remove(LongRun *run, int valued, int64_t time, PyObject *value) {
+    uint32_t hash = 0, other = 0;
+    Place place;
     if (run->count == 0) return 0;
-    for (uint32_t at = long_block(run, time);; at--) {
-        int removed = run_remove(run->blocks[at], valued, time, value);
-        if (removed < 0) return -1;
-        if (removed) {
+    if (valued && short_hash(value, &hash) < 0) return -1;
+    if (long_find(run, valued, time, hash, &place) < 0) return -1;
+    for (uint32_t at = place.block, behind = place.at;; behind = run->lengths[--at]) {
+        Run *block = run->blocks[at];
+        for (; behind > 0; behind--) {
+            if (block->times[behind - 1] != time) return 0;
+            if (valued && short_hash(values_of(block)[behind - 1], &other) < 0) return -1;
+            if (other != hash) return 0;
+            int same = !valued || PyObject_RichCompareBool(values_of(block)[behind - 1], value, Py_EQ);
+            if (same < 0) return -1;
+            if (!same) continue;
+            run_cut(block, valued, behind - 1, behind);
             run->size--;
             run->lengths[at]--;
             long_forget_parts(run, at);
             if (run->lengths[at] == 0) long_close(run, at);
             return 1;
         }
-        /* Elements of one time may stand in several blocks. */
-        if (at == 0 || run->firsts[at] < time) return 0;
+        if (at == 0) return 0;
     }
 }
 

@@ -30,7 +30,7 @@ SWEEP_EXPIRES = 500
 
 
 class Run:
-    """Event times (µs) in order, equal ones in order of arrival, and a value for each.
+    """Event times (µs) in order, and a value for each.
 
     `values` is None for elements without values, which are only counted. Once `long` holds the
     elements, `times` and `values` are empty.
@@ -84,14 +84,15 @@ class Run:
         times, values = self.times, self.values
         start = bisect_left(times, time)
         end = bisect_right(times, time, start)
+        # Of values, also where only the first of many of one time is far back: each may be looked at.
+        if len(times) - (end if values is None else start) > FAR_BACK:
+            return self.lengthen().remove(time, value)
         if values is None:
             at = end - 1
         else:
             at = next((i for i in range(end - 1, start - 1, -1) if values[i] == value), -1)
         if at < start:
             return False
-        if len(times) - at > FAR_BACK:
-            return self.lengthen().remove(time, value)
         del times[at]
         if values is not None:
             del values[at]

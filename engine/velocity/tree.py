@@ -1,4 +1,5 @@
-"""A tree of one large group's elements in order of event time.
+"""A tree of one large group's elements in order of event time, those of one time in that of their
+values' hashes, so that one of many is found by halves.
 
 To insert, remove or find an element, and to count or aggregate a range of times, takes a number of
 steps that is logarithmic in the number of elements.
@@ -9,7 +10,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
+from operator import eq
 from typing import Any, NamedTuple, TypeAlias
 
 LEAF = 64
@@ -66,10 +68,28 @@ class Leaf:
         before = bisect_left(self.times, at)
         return self.times[before] if before < len(self.times) else None
 
+    def comes_behind(self, time: int, value: Any) -> bool:
+        """Whether the first element comes behind one of this time and value."""
+        if self.first != time or self.values is None:
+            return self.first > time
+        return hash(self.values[0]) > hash(value)
+
+    def begins_with(self, time: int, value: Any) -> bool:
+        """Whether the first element is of this time and of the value's hash."""
+        return self.first == time and (self.values is None or hash(self.values[0]) == hash(value))
+
+    def place(self, time: int, value: Any) -> int:
+        """The number of elements that do not come behind one of this time and value."""
+        end = bisect_right(self.times, time)
+        if self.values is None:
+            return end
+        start = bisect_left(self.times, time, 0, end)
+        return bisect_right(self.values, hash(value), start, end, key=hash)
+
     def insert(self, time: int, value: Any) -> Leaf | None:
         """Insert an element; returns the later half when the node had to be split."""
         times, values = self.times, self.values
-        at = bisect_right(times, time)
+        at = self.place(time, value)
         times.insert(at, time)
         if values is not None:
             values.insert(at, value)
@@ -86,9 +106,8 @@ class Leaf:
     def remove(self, time: int, value: Any) -> bool:
         """Remove one element of that time and value; False when there is none."""
         times, values = self.times, self.values
-        end = bisect_right(times, time)
-        for at in range(end - 1, -1, -1):
-            if times[at] != time:
+        for at in range(self.place(time, value) - 1, -1, -1):
+            if times[at] != time or (values is not None and hash(values[at]) != hash(value)):
                 break
             if values is None or values[at] == value:
                 del times[at]
@@ -193,12 +212,30 @@ class Branch:
                 return found
         return None
 
+    def comes_behind(self, time: int, value: Any) -> bool:
+        """Whether the first element comes behind one of this time and value."""
+        return self.children[0].comes_behind(time, value)
+
+    def begins_with(self, time: int, value: Any) -> bool:
+        """Whether the first element is of this time and of the value's hash."""
+        return self.children[0].begins_with(time, value)
+
+    def place(self, time: int, value: Any) -> int:
+        """The index of the child that an element of this time and value belongs to."""
+        # Children whose lower bound is this time begin with one of its elements, or have none.
+        low, high = max(bisect_left(self.firsts, time), 1), bisect_right(self.firsts, time)
+        while low < high:
+            middle = (low + high) // 2
+            if self.children[middle].comes_behind(time, value):
+                high = middle
+            else:
+                low = middle + 1
+        return low - 1
+
     def insert(self, time: int, value: Any) -> Branch | None:
         """Insert an element; returns the later half when the node had to be split."""
-        index = bisect_right(self.firsts, time) - 1
-        if index < 0:
-            index = 0
-            self.firsts[0] = time
+        index = self.place(time, value)
+        self.firsts[index] = min(self.firsts[index], time)
         child = self.children[index]
         later = child.insert(time, value)
         self._resize(index, 1)
@@ -213,12 +250,13 @@ class Branch:
 
     def remove(self, time: int, value: Any) -> bool:
         """Remove one element of that time and value; False when there is none."""
-        start = max(bisect_left(self.firsts, time) - 1, 0)
-        for index in range(bisect_right(self.firsts, time) - 1, start - 1, -1):
+        for index in range(self.place(time, value), -1, -1):
             if self.children[index].remove(time, value):
                 self._resize(index, -1)
                 self._drop_empty(index)
                 return True
+            if not self.children[index].begins_with(time, value):
+                break
         return False
 
     def take_first(self, horizon: int, most: int) -> Leaf:
@@ -301,6 +339,8 @@ TreeNode: TypeAlias = Leaf | Branch
 
 def build_tree(times: array[int], values: list[Any] | None) -> TreeNode:
     """A tree of elements, which must be in order of time."""
+    if values is not None:
+        values = _by_hash(times, values)
     nodes: list[TreeNode] = [
         Leaf(times[at : at + LEAF], None if values is None else values[at : at + LEAF])
         for at in range(0, len(times), LEAF)
@@ -308,6 +348,16 @@ def build_tree(times: array[int], values: list[Any] | None) -> TreeNode:
     while len(nodes) > 1:
         nodes = [Branch(nodes[at : at + FAN]) for at in range(0, len(nodes), FAN)]
     return nodes[0] if nodes else Leaf(array("q"), None if values is None else [])
+
+
+def _by_hash(times: array[int], values: list[Any]) -> list[Any]:
+    """The values, those of one time in the order of their hashes."""
+    ordered, end = list(values), 0
+    for at in compress(range(len(times)), map(eq, times, times[1:])):
+        if at >= end:
+            end = bisect_right(times, times[at], at)
+            ordered[at:end] = sorted(ordered[at:end], key=hash)
+    return ordered
 
 
 def insert_element(root: TreeNode, time: int, value: Any) -> TreeNode:

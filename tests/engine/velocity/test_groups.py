@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from array import array
+from collections import Counter
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -11,7 +13,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from tollkeeper.engine.velocity import run
+from tollkeeper.engine.velocity import run, tree
 from tollkeeper.engine.velocity.aggregates import recounting
 from tollkeeper.engine.velocity.groups import Groups
 from tollkeeper.engine.velocity.series import FASTEST, PLAIN, Memory
@@ -130,6 +132,74 @@ def test_what_is_dumped_is_all_that_is_held(memory: str) -> None:
         == values(held, "cards", f"card-{number}", START + 9)
         for number in range(100)
     )
+
+
+at_few_times = st.tuples(
+    st.sampled_from("pppt"),
+    st.sampled_from([START, START + 1, START + 2]),
+    # In Python -1 and -2 have one hash.
+    st.integers(-3, 9) | st.just(10**30),
+)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@settings(max_examples=examples(60), deadline=None)
+@given(steps=st.lists(at_few_times, max_size=120))
+def test_of_many_elements_of_one_time_the_one_meant_is_removed(
+    memory: str, steps: list[tuple[str, int, int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tree, "LEAF", 3)
+        patched.setattr(tree, "FAN", 3)
+        clock, held = made(MEMORIES[memory], Number(2), ("distinct", "sum"))
+        clock.newest = START + 2
+        kept = Counter[tuple[int, int]]()
+        for number, (what, time, value) in enumerate(steps):
+            if what == "p":
+                held.put(time, "g", value)
+                kept[time, value] += 1
+            else:
+                held.take(time, "g", value)
+                kept[time, value] -= kept[time, value] > 0
+            if number % 5 == 0:
+                values(held, "amounts", "g", START + 2)
+            assert held.entries == kept.total()
+        _, (_, _, times, found) = held.dump(0, len(steps) + 1)
+        dumped = list(zip(array("q", bytes(times)), found, strict=True))
+        assert [time for time, _ in dumped] == sorted(time for time, _ in dumped)
+        assert Counter(dumped) == +kept
+
+
+class Card(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Card.compared += 1
+        return str.__eq__(self, other)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("is_read", [False, True])
+def test_an_element_among_very_many_of_one_time_is_found_by_few_comparisons(
+    memory: str, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "FAR_BACK", 1000)
+    clock, held = made(MEMORIES[memory], String(), ())
+    clock.newest = START
+    for number in range(LARGE):
+        held.put(START, "busy", Card(number))
+    if is_read:
+        values(held, "cards", "busy", START)
+    held.take(START, "busy", Card(0))
+    Card.compared = 0
+    for number in (1, LARGE // 2, LARGE - 1, LARGE):
+        held.take(START, "busy", Card(number))
+    assert held.entries == LARGE - 4
+    assert Card.compared < 100
 
 
 @pytest.mark.parametrize("memory", MEMORIES)

@@ -92,7 +92,7 @@ class Operated:
 
     def restart(self, end: Callable[[], None]) -> None:
         """End this life by `end`, and begin the next."""
-        self.record.lives.append(resources_of(self.server.process.pid))
+        self.note_resources()
         ended_at = time.monotonic()
         end()
         self.server.process.wait()
@@ -102,9 +102,12 @@ class Operated:
         self.record.starts.append(time.monotonic() - began)
         self.record.away += time.monotonic() - ended_at
 
+    def note_resources(self) -> None:
+        """Note what this life holds at its end, while the clients' connections are open."""
+        self.record.lives.append(resources_of(self.server.process.pid))
+
     def close(self) -> None:
         """End the last life in an orderly way."""
-        self.record.lives.append(resources_of(self.server.process.pid))
         self._life.close()
 
     def ask(self, method: str, path: str, body: object) -> int:
@@ -136,6 +139,7 @@ def main() -> None:
         for client in clients:
             client.start()
         operate(operated, time.monotonic() + 60 * options.minutes)
+        operated.note_resources()
         over.set()
         for client in clients:
             client.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from tollkeeper.bench import tables
 from tollkeeper.bench.__main__ import PAGE, SHORT, fill_page
 from tollkeeper.bench.tables import Target, show, show_targets
+from tollkeeper.tests.bench.forked_bench import run_bench
+from tollkeeper.tests.postgres import SERVER, own_database
+from tollkeeper.tests.service.process import PATIENCE_S, Process
 
 BENCH = Path(tables.__file__).parent
 PARTS = {
@@ -30,6 +34,16 @@ COUNTS = {"curves", "rule_tokens"}
 """What counts and measures no time."""
 
 
+SMALLEST = {
+    "clients": (),
+    "mutants": ("--every", "600", "--seconds", "0.1"),
+    "postgres": ("--appends", "64", "--rounds", "1", "--server", SERVER),
+    "request": ("--payments", "64", "--rounds", "1"),
+    "retention": ("--entries", "300", "--server", SERVER),
+}
+"""Benchmarks that end within a second of processor time when they have little to do."""
+
+
 def docstring(name: str) -> str:
     return ast.get_docstring(ast.parse((BENCH / f"{name}.py").read_text())) or ""
 
@@ -43,6 +57,16 @@ def test_a_benchmark_asks_one_question_and_tells_its_command(name: str) -> None:
     question, _, rest = docstring(name).partition("\n")
     assert question.endswith("?")
     assert rest.startswith(f"\n    python -m tollkeeper.bench.{name}")
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_a_benchmark_ends_with_its_tables(name: str, tmp_path: Path) -> None:
+    if "--server" in SMALLEST[name]:
+        with own_database():
+            pass  # without a server it is skipped
+    told = tmp_path / "told"
+    assert Process(run_bench, name, SMALLEST[name], told).wait(PATIENCE_S) == 0, told.read_text()
+    assert re.search(r"^\|.*\d.*\|$", told.read_text(), re.MULTILINE), told.read_text()
 
 
 @pytest.mark.parametrize("name", ["machine", *SHORT])

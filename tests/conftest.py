@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Generator
@@ -25,6 +26,10 @@ for name in [each for each in os.environ if each.startswith("TOLL_")]:
     # What a developer works with is not what tests are about, nor may they write there.
     if name != "TOLL_TEST_DATABASE":
         del os.environ[name]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So a shell starts what it runs in the background, and each process that this one starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A process that others are forked from may have no second thread, which could hold a lock meanwhile.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -41,7 +41,7 @@ def unmet_needs(needs: Iterable[AccountNeed], active: ActivePrograms) -> tuple[D
     filled = {name for name, held in active.contents.items() if not _is_empty(held)}
     priced = {to for _, to in active.environment.rates}
     found = []
-    for need in needs:
+    for need in sorted(needs, key=lambda each: each.span):
         if need.what == "list" and need.name not in filled:
             found.append(_empty_list(need.span, need.name))
         elif need.what == "rate" and need.name not in priced:

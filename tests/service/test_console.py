@@ -780,6 +780,19 @@ def test_thresholds_are_moved_on_the_chart_and_shares_and_cost_follow(desk: Desk
     assert "0.60" in unscripted.inner_text("#weighed")
 
 
+def test_a_chart_takes_the_colours_of_the_scheme_that_begins_while_one_looks(desk: Desk) -> None:
+    page = desk.page(viewport=WIDE)
+    drawn = []
+    for scheme in ("light", "dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_selector(".uplot canvas")
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+        assert page.locator(".uplot").count() == 1
+        drawn.append(page.evaluate("document.querySelector('.uplot canvas').toDataURL()"))
+    assert drawn[0] != drawn[1]
+    assert drawn[0] == drawn[2]
+
+
 def test_a_range_drawn_on_the_chart_becomes_the_search_for_its_payments(desk: Desk) -> None:
     page = desk.page(viewport=WIDE)
     page.wait_for_selector(".uplot .u-over")

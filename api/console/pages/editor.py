@@ -52,6 +52,8 @@ NEW = """rule my_rule "What it is for"
     expect challenge by first
 """
 _CONDITION = re.compile(r"^[ \t]*condition\b", re.MULTILINE)
+_OF_ACCOUNT = ("empty-list", "no-rates")
+"""Warnings of what the account lacks: nothing in the text is at fault."""
 _PLAIN = re.compile(r"[\w.@:+-]{1,128}")
 """Values that can be written in a rule's text without escapes."""
 _NAME = re.compile(r"^[ \t]*rule[ \t]+([a-z][a-z0-9_]*)", re.MULTILINE)
@@ -86,11 +88,12 @@ async def check(request: Request[Any, Any, Any]) -> Response[str]:
 
 @post("/console/check.json")
 async def check_data(request: Request[Any, Any, Any]) -> dict[str, Any]:
-    """Return only the diagnostics, for the editor to underline."""
+    """Return only the diagnostics of the text, for the editor to underline."""
     here = await visit(request)
     sent = await read_form(request)
     found = await here.client.send("POST", "/v1/checks", body={"text": rule_text(sent)})
-    return {"diagnostics": found["diagnostics"], "formatted": found["formatted"]}
+    of_text = [each for each in found["diagnostics"] if each["code"] not in _OF_ACCOUNT]
+    return {"diagnostics": of_text, "formatted": found["formatted"]}
 
 
 @get("/console/vocabulary.json")

@@ -436,7 +436,7 @@ def sparkline(counts: list[int]) -> Html:
     """Draw counts by day as small bars, with the numbers for screen readers."""
     most = max(counts, default=0)
     bars = "".join(
-        f"M{_DAY * day} {_TALL}v-{max(1, round(_TALL * count / most)) if count else 0.5}h{_DAY - 1}V{_TALL}z"
+        f"M{_DAY * day} {_TALL}v-{max(2, round(_TALL * count / most)) if count else 1}h{_DAY - 1}V{_TALL}z"
         for day, count in enumerate(counts)
     )
     return element(

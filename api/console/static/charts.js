@@ -1,7 +1,7 @@
-// Charts: counts over time, stacked, or lines over scores, on which thresholds are moved.
+// Charts: counts over time, stacked, or lines over scores with thresholds.
 "use strict";
 
-// A colour of the style sheet, in the scheme in force, as a canvas takes it.
+// A colour of the style sheet as a canvas takes it.
 function colour(written) {
   const probe = document.createElement("span");
   probe.style.color = written;
@@ -35,7 +35,7 @@ function draw(host) {
   const series = names.map((label, at) => ({
     label,
     stroke: colour(`var(--${kinds[at]})`),
-    // Opaque, so that areas that stand on one another do not mix their colours.
+    // Opaque, so that areas do not mix their colours.
     fill: plain ? undefined : colour(`color-mix(in srgb, var(--${kinds[at]}) 40%, var(--panel))`),
     width: 1.5,
     points: { show: false },
@@ -64,7 +64,7 @@ function draw(host) {
       hooks: {
         draw: [
           ({ ctx, bbox, valToPos }) => {
-            // Each publication is a line at its time, with its name.
+            // Publications are lines with names.
             ctx.save();
             ctx.strokeStyle = ctx.fillStyle = colour("var(--accent)");
             ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
@@ -98,8 +98,8 @@ function draw(host) {
   new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: 220 })).observe(host);
 }
 
-// Each threshold is a slider on the chart of scores and a field of the form: what moves one moves the
-// other. When a slider comes to rest, the form is sent, and its answer says what the thresholds do and cost.
+// Each threshold is a slider on the chart and a field of the form: what moves one moves the other. When a
+// slider rests, the form is sent, and its answer says what the thresholds do and cost.
 const slides = { ArrowRight: 0.01, ArrowUp: 0.01, ArrowLeft: -0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -1, End: 1 };
 
 function slide(host, plot) {
@@ -156,3 +156,7 @@ function slide(host, plot) {
 const drawAll = () => document.querySelectorAll("[data-chart]:empty").forEach(draw);
 drawAll();
 document.addEventListener("htmx:after:swap", drawAll);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  document.querySelectorAll("[data-chart]").forEach((host) => host.replaceChildren());
+  drawAll();
+});

@@ -47,6 +47,16 @@ async def test_whoever_publishes_reads_what_the_version_is_warned_of_on_the_page
     assert _WARNED.findall((await own_shop.browser.get("/console/rules/gate")).text) == []
 
 
+async def test_the_editor_tells_of_a_list_without_entries_and_underlines_nothing_for_it(
+    shop: Shop,
+) -> None:
+    form = {"text": LISTED}
+    told = unescape((await shop.browser.post("/console/check", data=form)).text)
+    assert "<code>@risky</code> has no entries yet" in told
+    underlined = (await shop.browser.post("/console/check.json", data=form)).json()["diagnostics"]
+    assert "empty-list" not in {each["code"] for each in underlined}
+
+
 async def test_whoever_publishes_reads_that_not_all_of_it_was_tried(
     own_shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,7 +154,7 @@ class Place:
     def begins_line(self) -> bool:
         """Whether the text that isn't accepted is on a later line than the previous token."""
         end = self.previous.span.end if self.previous else 0
-        return "\n" in self.text[end : self.start]
+        return self.text.find("\n", end, self.start) >= 0
 
     @property
     def stray(self) -> bool:

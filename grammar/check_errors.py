@@ -62,6 +62,13 @@ _FUNCTIONS_MEANT: dict[str, tuple[str | None, str | None]] = {
     "tonumber": ("number", None),
 }
 """Functions of other languages, in lower case and without `_`: the function here, or what to write."""
+_READ_BY: Final = {
+    "hour": "timestamp",
+    "weekday": "timestamp",
+    "email_domain": "user.email",
+    "email_local": "user.email",
+}
+"""Functions that mostly read one field of a payment."""
 _VALUES_MEANT: Final = {
     "amex": "american_express",
     **dict.fromkeys(("mc", "master"), "mastercard"),
@@ -229,11 +236,13 @@ def name_of_definitions(span: Span, name: str) -> Diagnostic:
 
 
 def function_alone(span: Span, function: Function) -> Diagnostic:
+    read = _READ_BY.get(function.name)
     return _error(
         "unknown-name",
         span,
         f"`{function.name}` is a function",
         f"as in `{function.example}`",
+        *([replacing(span, f"{function.name}({read})")] if read else []),
     )
 
 

@@ -1078,7 +1078,7 @@ def promise_in_words(span: Span, correction: str) -> Diagnostic:
     )
 
 
-def rule_in_a_line(span: Span, whole: Span, correction: str) -> Diagnostic:
+def line_as_condition(span: Span, whole: Span, correction: str) -> Diagnostic:
     """`correction` takes the place of `whole`, as a condition."""
     return _error(
         "unknown-item",

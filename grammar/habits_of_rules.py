@@ -54,7 +54,8 @@ def habit_of_rule(place: Place) -> Diagnostic | None:
     for question in (
         _after_action,
         _promise,
-        _line,
+        _first_line,
+        rule_in_a_line,
         _nameless,
         _second_when,
         _arrow,
@@ -143,21 +144,35 @@ def _promise(place: Place) -> Diagnostic | None:
     return None
 
 
-def _line(place: Place) -> Diagnostic | None:
-    """`if amount > 100 then deny`, `block if :risk_score: > 65` and `amount > 100: deny`."""
-    is_first = place.takes("RULE")
-    if not is_first and not (
-        place.kind == "rule" and place.takes("CONDITION") and place.begins_line
-    ):
+def _first_line(place: Place) -> Diagnostic | None:
+    """A rule in one line where the file's own first line is missing."""
+    if not place.takes("RULE") or _rule_in(place) is None:
         return None
-    line = _said(place)
-    asked, action = _asked(line)
-    if not asked or action is None or place.found.lower() in _CLOSES - {"else"} or asked in _CLOSES:
+    return say.missing_header(place.span, "condition", "rule")
+
+
+def rule_in_a_line(place: Place) -> Diagnostic | None:
+    """Return the diagnostic for `if amount > 100 then deny`, `block if :risk_score: > 65` or `amount >
+    100: deny`, with the fix that replaces it up to its end.
+    """
+    if place.kind != "rule" or not place.takes("CONDITION") or not place.begins_line:
         return None
-    if is_first:
-        return say.missing_header(place.span, "condition", "rule")
+    found = _rule_in(place)
+    if found is None:
+        return None
+    line, asked, action = found
     correction = f"condition {_name_for(asked, action)} when {asked} then {action}"
-    return say.rule_in_a_line(place.span, Span(place.start, place.start + len(line)), correction)
+    return say.line_as_condition(place.span, Span(place.start, place.start + len(line)), correction)
+
+
+def _rule_in(place: Place) -> tuple[str, str, str] | None:
+    """The rest of a line that reads as a rule, what it asks, and its action."""
+    line, word = _said(place), place.found.lower()
+    asked, action = _asked(line)
+    is_known = word in place.reserved and word not in _BEGINS
+    if not asked or action is None or is_known or word in _CLOSES - {"else"} or asked in _CLOSES:
+        return None
+    return line, asked, action
 
 
 def _asked(line: str) -> tuple[str, str | None]:

@@ -20,6 +20,7 @@ from tollkeeper.grammar.automaton import Automaton, Scanners, Stack, Unacceptabl
 from tollkeeper.grammar.blame import FOREIGN_WORDS, ITEMS, Place, blame
 from tollkeeper.grammar.builder import MAX_NESTING, Builder, Piece, RefusedError
 from tollkeeper.grammar.diagnostics import Diagnostic
+from tollkeeper.grammar.habits_of_rules import rule_in_a_line
 from tollkeeper.grammar.syntax import Span
 
 MAX_FILE_BYTES: Final = 256 * 1024
@@ -295,6 +296,7 @@ class _Reading:
         if len(self.pieces) < _HEADER_PIECES:
             self._suppose_header()
         self.brackets.clear()
+        self._report_rules_in_lines()
         passed = self.end
         for line in _ITEM_LINE.finditer(self.text, self.end):
             self.lost |= {each[1] for each in _DECLARED.finditer(self.text, passed, line.start())}
@@ -310,6 +312,16 @@ class _Reading:
                 return True
             self._report(blame(self._place(line.start(1))))
         return False
+
+    def _report_rules_in_lines(self) -> None:
+        """Report all lines in a row that read as rules by themselves, not only the first."""
+        position = self.position
+        while len(self.diagnostics) < self.most_errors:
+            found = rule_in_a_line(self._place(position))
+            if found is None:
+                return
+            self._report(found)
+            position = found.fixes[0].edits[0].span.end
 
     def _suppose_header(self) -> None:
         """Replace an unreadable first line by a made-up one, so that what follows can be parsed."""

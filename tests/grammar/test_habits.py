@@ -198,6 +198,14 @@ FILES = {
         '  Block if :score: > 0.7;\n  deny when user.id == "x"\n'
         "  condition when score > 0.8 then challenge\n"
     ),
+    "radar": (
+        "rule radar\n  Block if :risk_score: > 65\n  Review if :amount: > 500\n"
+        "  Allow if :email_domain: = 'corp.com'\n"
+    ),
+    "sql": (
+        "rule sql\n  let big = amount > 1,000 AND currency = 'USD'\n"
+        "  condition a WHERE big OR user.email LIKE '%@x.com' then BLOCK\n  ELSE allow;\n"
+    ),
     "line_alone": "if score > 0.5 then deny\n",
     "json": '{"rule": "r"}\n',
     "texts_after": (
@@ -281,7 +289,6 @@ UNMENDED = {
     *(
         "presence",
         "clock",
-        "function_alone",
         "below",
         "open_comment",
         "entries",

@@ -21,8 +21,10 @@ def fields(pattern: str, as_json_: bool) -> None:
     import msgspec
 
     from tollkeeper.engine.facts.reference import fits
+    from tollkeeper.engine.facts.vocabulary import full_vocabulary
     from tollkeeper.engine.programs.reference import every_name
-    from tollkeeper.grammar.words import did_you_mean
+    from tollkeeper.grammar.checker.field_meant import fields_meant, where_it_is
+    from tollkeeper.grammar.words import did_you_mean, listed
 
     names = every_name()
     found = [each for each in names if fits(each.name, pattern)]
@@ -30,6 +32,11 @@ def fields(pattern: str, as_json_: bool) -> None:
         print_json(msgspec.to_builtins(found))
     elif not found:
         likely = did_you_mean(pattern, [part for each in names for part in _spellings(each.name)])
+        path = tuple(pattern.split("."))
+        if meant := fields_meant(path, full_vocabulary().payment):
+            likely = f"did you mean {listed(meant)}?"
+        elif (asked_so := where_it_is(path)) is not None:
+            likely = asked_so
         message = f"nothing that a rule can name fits `{pattern}`"
         say(f"{message}; {likely}" if likely else message, style="red")
     else:

@@ -1138,7 +1138,12 @@ def metadata_depth(span: Span, most: int) -> Diagnostic:
 
 
 def no_entries(span: Span) -> Diagnostic:
-    return _error("entry-form", span, "only headers, metadata, metrics and tables take brackets")
+    return _error(
+        "entry-form",
+        span,
+        "only headers, metadata, metrics and tables take brackets",
+        "of a text, `left(text, n)`, `starts with`, `ends with` and `contains` ask of a part",
+    )
 
 
 def metric_form(span: Span) -> Diagnostic:
@@ -1240,7 +1245,12 @@ def is_a_list(span: Span, name: str) -> Diagnostic:
 
 
 def score_of_itself(span: Span) -> Diagnostic:
-    return _error("score-of-itself", span, "there is no score to read where it is made")
+    return _error(
+        "score-of-itself",
+        span,
+        "there is no score to read where it is made",
+        "a scorecard makes the score, and a rule asks of it",
+    )
 
 
 def score_in_let(span: Span, name: str) -> Diagnostic:
@@ -1356,7 +1366,12 @@ def file_with_equals(span: Span, kind: str, path: str) -> Diagnostic:
 
 
 def given_literal(span: Span) -> Diagnostic:
-    return _error("given-form", span, "a test gives a value as written")
+    return _error(
+        "given-form",
+        span,
+        "a test gives a value as written",
+        'a number, `true`, a text or a time, `"2026-01-01T12:00:00Z"`',
+    )
 
 
 def given_decimals(span: Span, target: str, decimals: int) -> Diagnostic:

@@ -1162,13 +1162,38 @@ def word_for_and(span: Span, found: str, correction: str) -> Diagnostic:
     )
 
 
-def comma_for_and(span: Span, correction: str) -> Diagnostic:
+def mark_for_and(span: Span, mark: str, word: str, correction: str) -> Diagnostic:
+    """`word` joins what the mark separates."""
     return _error(
         "unexpected",
         span,
-        "conditions are joined by `and` or `or`, not by a comma",
-        "write `and`",
+        f"conditions are joined by `and` or `or`, not by `{mark}`",
+        f"write `{word}`",
         replacing(span, correction),
+    )
+
+
+def said_twice(span: Span, word: str) -> Diagnostic:
+    return _error(
+        "missing-value", span, f"`{word}` is said twice", "take one out", removing(span, safe=True)
+    )
+
+
+def alert_as_action(span: Span) -> Diagnostic:
+    return _error(
+        "unknown-action",
+        span,
+        "a condition raises no alert: its action is `allow`, `challenge` or `deny`",
+        "alerts are raised by the monitors of an event type, such as `payment`",
+    )
+
+
+def expects_not(span: Span) -> Diagnostic:
+    return _error(
+        "missing-value",
+        span,
+        "a test says what comes out, not what doesn't",
+        "write `expect allow`, `expect default` or what else it is",
     )
 
 

@@ -253,6 +253,8 @@ def _word_of_test(place: Place) -> Diagnostic | None:
         return say.file_without_quotes(Span(*file.span()), file[0])
     if place.before in ("allow", "challenge", "deny") and place.found in ("because", "from", "via"):
         return say.word_for_by(place.span, place.found)
+    if place.before == "not" and place.found in ("allow", "challenge", "deny"):
+        return say.expects_not(place.span)
     if place.found == "(" and place.previous and place.takes("EQUAL"):
         return say.given_call(Span(place.previous.span.start, place.span.end))
     return None

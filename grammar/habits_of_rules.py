@@ -241,6 +241,8 @@ def _wordy_action(place: Place) -> Diagnostic | None:
     """`then action = "deny"`, `then return deny`."""
     if not place.takes("ALLOW") or place.takes("NUMBER") or place.found in ("", ":", "="):
         return None
+    if place.found in ("alert", "notify") and place.item == "condition":
+        return say.alert_as_action(place.span)
     line = _line_at(place)
     if asked := _ASK_MORE.match(line):
         return say.words_around_action(Span(place.start, place.start + asked.end()), "challenge")

@@ -41,6 +41,7 @@ _ARITHMETIC: Final = {
     "?": "write a `condition` for each case",
 }
 _ENTRY = re.compile(r"->>?\s*['\"](\w{1,64})['\"]")
+_JOINED_BY_MARK = re.compile(r"[,;][ \t]*([A-Za-z_(@\"])|,[ \t]+([0-9])")
 _FAR_BACK: Final = 200
 _ASKING: Final = ("condition", "must", "monitor", "signal")
 _CALLED_LIST = re.compile(r"list\s+([A-Za-z_]\w*)")
@@ -87,6 +88,8 @@ def _before_value(place: Place, previous: Piece) -> Diagnostic | None:
         return say.list_in_words(Span(*name.span()), name[1])
     if previous.text not in ("and", "or"):
         return None
+    if found == previous.text:
+        return say.said_twice(Span(previous.span.end, place.span.end), found)
     if found in _BEGINS_COMPARISON or found in ("<", "<=", ">", ">=", "==", "!="):
         low = max(0, place.start - _FAR_BACK)
         subject = _COMPARED.search(place.text, low, place.start)
@@ -114,9 +117,11 @@ def _after_value(place: Place, previous: Piece) -> Diagnostic | None:
         return say.no_such_operator(place.span, found, _ARITHMETIC[found])
     if found.lower() in _JOINED:
         return say.word_for_and(place.span, found, _JOINED[found.lower()])
-    follows = place.text[place.span.end : place.span.end + 1]
-    if found == "," and place.bracket is None and place.item in _ASKING and not follows.isdigit():
-        return say.comma_for_and(place.span, f"{' ' * place.touches}and")
+    joined = _near(_JOINED_BY_MARK, place, place.start)
+    if joined and place.bracket is None and place.item in _ASKING:
+        is_text = previous.kind == "STRING" and joined[1] == '"'
+        word = "or" if is_text else "and"
+        return say.mark_for_and(place.span, found, word, f"{' ' * place.touches}{word}")
     return None
 
 

@@ -200,8 +200,11 @@ def _unknown(
     if meant := fields_meant(path, known):
         work.report(say.another_name(spans[depth], ".".join(path), whole, meant))
         return
+    asked_so = where_it_is(path)
     elsewhere = (
-        [name for name in fields if name.split(".")[-1] == path[depth]] if depth == 0 else []
+        [name for name in fields if name.split(".")[-1] == path[depth]]
+        if depth == 0 and asked_so is None
+        else []
     )
     work.report(
         say.unknown_name(
@@ -210,7 +213,7 @@ def _unknown(
             path[depth],
             kin,
             elsewhere,
-            where_it_is(path),
+            asked_so,
             may_be_metadata=True,
         )
     )

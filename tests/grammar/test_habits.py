@@ -140,6 +140,10 @@ CONDITIONS = {
     "either": "either score > 0.5 or score < 0.1",
     "unless": "score > 0.5 unless user.id is missing",
     "comma": "score > 0.5, user.id is missing",
+    "semicolon_and": "score > 0.5; user.id is missing and and user.email is missing",
+    "comma_of_texts": 'user.email ends with "a", "b"',
+    "of_a_card": "card.country == merchant.country",
+    "part_of_a_text": 'user.email[0] == "a"',
     "arrow": "metadata->>'sku' == \"x\"",
     "over_a_number": "score over 0.5 and score is below 0.9",
     "times": "count(payments by user.id over 1h) > 5 times",
@@ -213,6 +217,11 @@ FILES = {
         "  condition d when score > 0.4 then challenge because risky\n"
         "  condition e when score > 0.3 then challenge, deny\n"
         '  condition f when score > 0.2 then challenge.\n  otherwise allow "fine"\n'
+    ),
+    "alert": "rule r\n  condition c when score > 0.5 then alert\n",
+    "expects_not": (
+        "rule r\n  condition c when score > 0.5 then deny\n"
+        '  test "t" given score = 0.1 expect not deny\n'
     ),
     "when_after": "rule r\n  condition c when score > 0.5 then deny when user.id is missing\n",
     "else_after": "rule r\n  condition c when score > 0.5 then deny else allow\n",
@@ -301,6 +310,7 @@ UNMENDED = {
     *("now", "no_fields", "groups", "numbered", "weekday", "big_before", "clock_time", "is_new"),
     *("remainder", "power", "regex_call", "json", "when_after", "list_of_entries"),
     *("if_of_a_scorecard", "action_of_a_signal", "given_calls"),
+    *("of_a_card", "part_of_a_text", "alert", "expects_not"),
     "decimal_comma",  # `9,99` is past the score's range, whatever is meant
 }
 """What has several meanings, or a part that only the author knows."""

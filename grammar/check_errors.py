@@ -14,7 +14,7 @@ from tollkeeper.grammar.diagnostics import Diagnostic, Edit, Fix
 from tollkeeper.grammar.fixes import inserting, quoted, removing, replacing
 from tollkeeper.grammar.functions import Aggregate, Function
 from tollkeeper.grammar.syntax import Span
-from tollkeeper.grammar.types import Duration
+from tollkeeper.grammar.types import Duration, Ip
 from tollkeeper.grammar.words import (
     GIVEN_BY_NAME,
     did_you_mean,
@@ -24,7 +24,7 @@ from tollkeeper.grammar.words import (
     shorten,
 )
 
-_LENGTH_OF_TIME = kind_of(Duration())
+_LENGTH_OF_TIME, _ADDRESS = kind_of(Duration()), kind_of(Ip())
 _LONGEST_QUOTE = 60
 _MOST_LISTED: Final = 12
 """Longer choices are lists of codes, which nobody reads in full."""
@@ -525,7 +525,13 @@ def no_order(span: Span, operator: str, kind: str) -> Diagnostic:
 
 
 def needs_text(span: Span, operator: str, kind: str) -> Diagnostic:
-    return _error("wrong-type", span, f"`{operator}` is for text, and this is {kind}")
+    is_address = kind == _ADDRESS
+    return _error(
+        "wrong-type",
+        span,
+        f"`{operator}` is for text, and this is {kind}",
+        'ask for networks, as in `in ["10.0.0.0/8"]`' if is_address else None,
+    )
 
 
 def bad_operands(span: Span, operator: str, left: str, right: str) -> Diagnostic:
@@ -630,6 +636,8 @@ def unknown_value(span: Span, text: str, meets: str, choices: Iterable[str]) -> 
     fix = did_you_mean(meant, known)
     if fix is None and len(known) <= _MOST_LISTED:
         fix = f"it is one of {listed(known)}"
+    elif fix is None:
+        fix = f"it is one of {len(known)} codes, such as {listed(known[:2])}"
     owner = _quote(meets) if meets else "this"
     fixes = _likely(span, meant, known, quoted)
     return _error("unknown-value", span, f"{_quote(text)} is not a value of {owner}", fix, *fixes)
@@ -944,6 +952,18 @@ def window_with_in(span: Span, length: str) -> Diagnostic:
     )
 
 
+def key_as_records(span: Span, aggregate: Aggregate, key: str) -> Diagnostic:
+    """`key` stands where the records should be named."""
+    correction = f"payments by {key}"
+    return _error(
+        "aggregate-form",
+        span,
+        f"`{aggregate.name}` runs over `payments`, `transactions` or `events`, grouped by a key",
+        f"write {_quote(f'{aggregate.name}({correction} …)')}",
+        replacing(span, correction),
+    )
+
+
 def field_of_records(span: Span, aggregate: Aggregate, collection: str, before: int) -> Diagnostic:
     """`before` is where the field's name begins."""
     return _error(
@@ -1046,8 +1066,15 @@ def streak_of_payments(span: Span, collection: str) -> Diagnostic:
 
 
 def window_length(span: Span, is_zero: bool) -> Diagnostic:
-    message = "a window can't be empty" if is_zero else "a window is at most 90 days long"
-    return _error("window-length", span, message)
+    if is_zero:
+        return _error("window-length", span, "a window can't be empty")
+    return _error(
+        "window-length",
+        span,
+        "a window is at most 90 days long",
+        "write `90d`; `age`, `first` and `since` look at all of history",
+        replacing(span, "90d"),
+    )
 
 
 def alert_span(span: Span) -> Diagnostic:
@@ -1112,12 +1139,16 @@ def label_outside(span: Span) -> Diagnostic:
 def dotted_entry(span: Span, owner: str, key: str) -> Diagnostic:
     is_header = owner.endswith("headers")
     entry = key.replace("_", "-").title() if is_header else key
+    written = [f'{owner}["{entry}"]']
+    if not is_header and "." in key:
+        written.insert(0, owner + "".join(f'["{part}"]' for part in key.split(".")))
+    is_safe = not is_header and len(written) == 1
     return _error(
         "entry-form",
         span,
         f"{_quote(owner)} takes brackets",
-        f'write `{owner}["{entry}"]`',
-        replacing(span, f'{owner}["{entry}"]', safe=not is_header),
+        f"write `{written[0]}`",
+        *(replacing(span, each, safe=is_safe) for each in written),
     )
 
 

@@ -295,14 +295,15 @@ def count_of_distinct(span: Span) -> Diagnostic:
 
 
 def decimal_comma(span: Span, found: str) -> Diagnostic:
-    correction = found.replace(",", ".")
+    written = [found.replace(",", ".")]
+    if not found.startswith("0"):
+        written.append(found.replace(",", ""))
     return _error(
         "bad-number",
         span,
         "decimals have a point, and thousands no mark at all",
-        f"write `{correction}` or `{found.replace(',', '')}`",
-        replacing(span, correction),
-        replacing(span, found.replace(",", "")),
+        f"write {' or '.join(f'`{each}`' for each in written)}",
+        *(replacing(span, each) for each in written),
     )
 
 

@@ -26,7 +26,7 @@ _BEGINS_COMPARISON: Final = frozenset(
 _COMPARED = re.compile(
     r"([A-Za-z_][\w.]*(?:\[\"[^\"\n]*\"\])?)\s*"
     r"(?:[<>=!]=|[<>]|\b(?:contains|starts\s+with|ends\s+with|not\s+in|in)\b)"
-    r"\s*(?:\"[^\"\n]*\"|[\w.]+|\[[^\[\]\n]*\])\s+(?:and|or)\s*\Z"
+    r"\s*(?:\"[^\"\n]*\"|[\w.]+|\[[^\[\]\n]*\]|@\w+)\s+(?:and|or)\s*\Z"
 )
 _MIDDLE = re.compile(r"(?:[<>]=?)\s*([A-Za-z_][\w.]*)\s*\Z")
 _ADDRESS = re.compile(r"[\w.+-]*@[\w-]+(?:\.[\w-]+)+")
@@ -41,7 +41,7 @@ _ARITHMETIC: Final = {
     "?": "write a `condition` for each case",
 }
 _ENTRY = re.compile(r"->>?\s*['\"](\w{1,64})['\"]")
-_JOINED_BY_MARK = re.compile(r"[,;][ \t]*([A-Za-z_(@\"])|,[ \t]+([0-9])")
+_JOINED_BY_MARK = re.compile(r"[,;][ \t]*([A-Za-z_(\"])|,[ \t]+([0-9])")
 _FAR_BACK: Final = 200
 _ASKING: Final = ("condition", "must", "monitor", "signal")
 _CALLED_LIST = re.compile(r"list\s+([A-Za-z_]\w*)")

@@ -118,9 +118,13 @@ def _collection(work: Work, node: s.Call, known: Aggregate) -> CollectionName | 
     """Find the collection from which the argument reads."""
     argument = node.arguments[0]
     roots = list(dict.fromkeys(base.text for base, _ in _paths(argument)))
-    if not roots and known.value is not None and field_of(work, Scope(), argument) is not None:
+    kind = None if roots else field_of(work, Scope(), argument)
+    if kind is not None and known.value is not None:
         collection = _collections_in(work)[0]
         work.report(say.field_of_records(argument.span, known, collection, argument.span.start))
+        return None
+    if isinstance(kind, t.String | t.Ip) and not node.by:
+        work.report(say.key_as_records(argument.span, known, work.text(argument.span)))
         return None
     word = argument.text if isinstance(argument, s.Name) else ""
     field = say.values_meant(word) if known.name in ("count", "distinct") else None

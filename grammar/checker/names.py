@@ -189,16 +189,16 @@ def _unknown(
     if parent is not None and isinstance(parent.type, t.Collection):
         _of_collection(work, path, spans, whole)
         return
+    known = (*fields, *(name for name in own if name in work.vocabulary.transaction))
+    if meant := fields_meant(path, known):
+        work.report(say.another_name(spans[depth], ".".join(path), whole, meant))
+        return
     if parent is not None and not kin:
         owner, word = ".".join(before), path[depth]
         if depth + 1 == len(path) and _takes(word, parent.type):
             work.report(say.function_as_field(spans[depth], owner, word, whole))
         else:
             work.report(say.no_field_of(spans[depth], owner, word))
-        return
-    known = (*fields, *(name for name in own if name in work.vocabulary.transaction))
-    if meant := fields_meant(path, known):
-        work.report(say.another_name(spans[depth], ".".join(path), whole, meant))
         return
     asked_so = where_it_is(path)
     elsewhere = (

@@ -140,6 +140,12 @@ CONDITIONS = {
     "either": "either score > 0.5 or score < 0.1",
     "unless": "score > 0.5 unless user.id is missing",
     "comma": "score > 0.5, user.id is missing",
+    "domain_of_a_field": '"x.com" == user.email.domain or score > 0,5',
+    "key_of_records": "age(user.id) < 7d or first(user.id)",
+    "subject_of_lists": 'user.id in ["a"] or in ["b"]',
+    "nested_entry": "metadata.cart.items > 5",
+    "long_window": "count(payments by user.id over 365d) > 3",
+    "address_as_text": 'device.ip_address starts with "10." or merchant.country == "Brazil"',
     "semicolon_and": "score > 0.5; user.id is missing and and user.email is missing",
     "comma_of_texts": 'user.email ends with "a", "b"',
     "of_a_card": "card.country == merchant.country",
@@ -310,7 +316,7 @@ UNMENDED = {
     *("now", "no_fields", "groups", "numbered", "weekday", "big_before", "clock_time", "is_new"),
     *("remainder", "power", "regex_call", "json", "when_after", "list_of_entries"),
     *("if_of_a_scorecard", "action_of_a_signal", "given_calls"),
-    *("of_a_card", "part_of_a_text", "alert", "expects_not"),
+    *("address_as_text", "of_a_card", "part_of_a_text", "alert", "expects_not"),
     "decimal_comma",  # `9,99` is past the score's range, whatever is meant
 }
 """What has several meanings, or a part that only the author knows."""

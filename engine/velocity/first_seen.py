@@ -8,9 +8,8 @@ the next one becomes the first. A service keeps them in a file: what has changed
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
-from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 from tollkeeper.engine.velocity.contract import BEFORE_ALL, Group, SeriesPlan, Window
@@ -167,6 +166,8 @@ class StoredSeenTimes:
         # New counts: those to be written, and those that are being written.
         self._changed: Counts = {}
         self._writing: Counts = {}
+        # Of groups that were read among them: the times of both, in order.
+        self._unwritten_times: dict[Group, list[int]] = {}
         self._writing_up_to = BEFORE_ALL
         self._was_undone = False
 
@@ -217,12 +218,15 @@ class StoredSeenTimes:
         bounds = self._bounds(group)
         if bounds is None or bounds[1] <= after:
             return 0
-        unwritten = self._unwritten(group)
-        counted = sum(times for time, times in unwritten.items() if time > after)
+        counted, unwritten = 0, self._times_in_order(group)
+        for at in range(bisect_right(unwritten, after), len(unwritten)):
+            if counted >= most:
+                break
+            counted += self._unwritten_count(group, unwritten[at], 0)
         for time, times in self._file.counts_after(self.number, hash_group(group), after):
             if counted >= most:
                 break
-            counted += 0 if time in unwritten else times
+            counted += times if self._unwritten_count(group, time, -1) < 0 else 0
         return min(counted, most)
 
     def discard(self) -> None:
@@ -289,16 +293,18 @@ class StoredSeenTimes:
             if self._collected is not None:
                 self._collected = self._adding + self._collected
         self._writing, self._adding, self._writing_up_to = {}, [], BEFORE_ALL
+        self._unwritten_times.clear()
 
     def _set(self, group: Group, time: int, count: int, bounds: Bounds) -> None:
+        times = self._unwritten_times.get(group)
+        if times is not None and self._unwritten_count(group, time, -1) < 0:
+            insort(times, time)
         self._changed.setdefault(group, {})[time] = count
         self._recent.hold((self.number, group), bounds)
 
     def _count(self, group: Group, time: int) -> int:
-        for counts in (self._changed.get(group), self._writing.get(group)):
-            if counts is not None and time in counts:
-                return counts[time]
-        return self._file.count(self.number, hash_group(group), time)
+        count = self._unwritten_count(group, time, -1)
+        return self._file.count(self.number, hash_group(group), time) if count < 0 else count
 
     def _bounds(self, group: Group) -> Bounds:
         name = (self.number, group)
@@ -310,12 +316,11 @@ class StoredSeenTimes:
 
     def _find_bounds(self, group: Group) -> Bounds:
         assert self._collected is None, "a series that is not live can't be read"
-        unwritten = self._unwritten(group)
+        unwritten = self._times_in_order(group)
         if not unwritten:
             return self._file.bounds(self.number, hash_group(group))
-        present = [time for time, count in unwritten.items() if count]
         stored = self._file.ascending(self.number, hash_group(group))
-        first = min(chain(_first_remaining(stored, unwritten), present), default=None)
+        first = min(self._first_present(group, stored, iter(unwritten)), default=None)
         if first is None:
             return None
         last = self._last(group, -BEFORE_ALL)
@@ -324,13 +329,38 @@ class StoredSeenTimes:
 
     def _last(self, group: Group, at: int) -> int | None:
         """The last time not after `at` (µs)."""
-        unwritten = self._unwritten(group)
-        present = [time for time, count in unwritten.items() if count and time <= at]
+        unwritten = self._times_in_order(group)
+        before = (unwritten[index] for index in range(bisect_right(unwritten, at) - 1, -1, -1))
         stored = self._file.descending(self.number, hash_group(group), at)
-        return max(chain(_first_remaining(stored, unwritten), present), default=None)
+        return max(self._first_present(group, stored, before), default=None)
 
-    def _unwritten(self, group: Group) -> Mapping[int, int]:
-        return self._writing.get(group, {}) | self._changed.get(group, {})
+    def _first_present(
+        self, group: Group, stored: Iterator[int], unwritten: Iterator[int]
+    ) -> Iterator[int]:
+        """The first of the stored times that no unwritten change removes, and the first of the
+        unwritten ones that are there, if there are such."""
+        for times, otherwise in ((stored, 1), (unwritten, 0)):
+            for time in times:
+                if self._unwritten_count(group, time, otherwise):
+                    yield time
+                    break
+
+    def _unwritten_count(self, group: Group, time: int, otherwise: int) -> int:
+        """The new count of a time, `otherwise` where it has not changed."""
+        for counts in (self._changed.get(group), self._writing.get(group)):
+            if counts is not None and time in counts:
+                return counts[time]
+        return otherwise
+
+    def _times_in_order(self, group: Group) -> list[int]:
+        """The times of a group with counts that are not written: a busy group has thousands."""
+        times = self._unwritten_times.get(group)
+        if times is None:
+            changed, writing = self._changed.get(group, {}), self._writing.get(group, {})
+            if not changed and not writing:
+                return []
+            times = self._unwritten_times[group] = sorted(changed.keys() | writing.keys())
+        return times
 
 
 class FirstSeenSeries:
@@ -378,11 +408,3 @@ def read_ages(
     if function == "first":
         return is_new
     return None if first is None or is_new else at - first
-
-
-def _first_remaining(stored: Iterator[int], unwritten: Mapping[int, int]) -> Iterator[int]:
-    """The first of the stored times that no unwritten change removes, or nothing."""
-    for time in stored:
-        if unwritten.get(time, 1):
-            yield time
-            return

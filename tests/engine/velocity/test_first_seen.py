@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from tollkeeper.engine.journal.contract import Unavailable
 from tollkeeper.engine.journal.past import Newest
 from tollkeeper.engine.velocity import first_seen, first_seen_file, first_seen_store
-from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes
+from tollkeeper.engine.velocity.first_seen import MemorySeenTimes, SeenTimes, StoredSeenTimes
 from tollkeeper.engine.velocity.first_seen_store import SeenTimesStore, open_seen_times
 from tollkeeper.tests.examples import examples
 
@@ -58,6 +58,8 @@ class Plain:
                 assert seen_times.latest(group, at) == max(
                     (t for t in own if t <= at), default=None
                 )
+                later = sum(t > at for t in own)
+                assert seen_times.count_after(group, at, 3) == min(3, later)
 
 
 def change(seen_times: SeenTimes, what: str, group: Any, time: int) -> None:
@@ -365,6 +367,25 @@ async def test_memory_holds_only_what_was_asked_for_recent(
             assert len(lately._new) + len(lately._old) <= 100
         await store.write(nothing)
         assert all(seen_times.first(f"card-{number}") == number for number in range(500))
+
+
+async def test_a_late_read_of_a_busy_group_looks_at_few_of_the_times_that_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at, count = [], StoredSeenTimes._unwritten_count
+
+    def counted(self: StoredSeenTimes, group: Any, time: int, otherwise: int) -> int:
+        looked_at.append(time)
+        return count(self, group, time, otherwise)
+
+    monkeypatch.setattr(StoredSeenTimes, "_unwritten_count", counted)
+    async with open_seen_times(tmp_path, last=0, newest=empty) as store:
+        seen_times = await live(store)
+        for time in range(3000):
+            seen_times.add("m", 2 * time)
+            assert seen_times.latest("m", 2 * time - 3) == (2 * time - 4 if time > 1 else None)
+            assert seen_times.count_after("m", time, 2) == min(2, 2 * time - time - time // 2)
+    assert len(looked_at) < 3000 * 12
 
 
 async def test_the_file_says_of_nobody_that_they_were_there(tmp_path: Path) -> None:

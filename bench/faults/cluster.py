@@ -131,10 +131,14 @@ def share_key(origin: Path, nodes: Sequence[Node]) -> None:
 
 
 def wait_until_ready(nodes: Sequence[Node], seconds: float) -> list[Node]:
-    """Return the nodes that don't answer after so many seconds."""
+    """Return the nodes that don't answer after so many seconds. One that ends meanwhile, as after a
+    fault that hit its start, is restarted.
+    """
     deadline = time.monotonic() + seconds
     waiting = list(nodes)
     while waiting and time.monotonic() < deadline:
         waiting = [each for each in waiting if not each.is_ready()]
+        for each in waiting:
+            each.require_running()
         time.sleep(0.1)
     return waiting

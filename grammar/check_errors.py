@@ -97,6 +97,12 @@ _COUNTED_MEANT: Final = {
     "merchant": "merchant.id",
 }
 """What is counted by its different values, in the singular, and the field that has them."""
+_LOOKUPS_MEANT: Final = {
+    **dict.fromkeys(("ip", "cidr", "address", "range"), "network"),
+    **dict.fromkeys(("bin", "start", "begin"), "prefix"),
+    **dict.fromkeys(("key", "exact", "id", "string", "text"), "value"),
+}
+"""What other systems call the ways to look a key up."""
 _TYPES_MEANT = {
     **dict.fromkeys(("text", "str", "varchar", "char"), "string"),
     **dict.fromkeys(("int", "integer", "float", "double", "decimal", "money"), "number"),
@@ -311,19 +317,27 @@ def unknown_list(
     span: Span, name: str, known: Iterable[str], kind: str, declared_at: int
 ) -> Diagnostic:
     """`kind` is the type that its entries would have; `declared_at` is where it can be declared."""
-    known, declaration = list(known), f"list {name}: {kind}"
-    help_, message = f"declare it: `{declaration}`", f"there is no list `@{name}`"
-    likely = likely_word(name, known)
-    if likely is not None or len(name) > _LONGEST_QUOTE:
+    declaration = f"list {name}: {kind}"
+    return _undeclared(span, "list", name, known, declaration, declared_at)
+
+
+def unknown_table(
+    span: Span, name: str, known: Iterable[str], declaration: str, declared_at: int
+) -> Diagnostic:
+    """`declaration` is the one that the use asks for; `declared_at` is where it can stand."""
+    return _undeclared(span, "table", name, known, declaration, declared_at)
+
+
+def _undeclared(
+    span: Span, noun: str, name: str, known: Iterable[str], declaration: str, declared_at: int
+) -> Diagnostic:
+    known = list(known)
+    help_, message = f"declare it: {_quote(declaration)}", f"there is no {noun} `@{name}`"
+    if likely_word(name, known) is not None or len(name) > _LONGEST_QUOTE:
         return _misspelling("unknown-list", span, message, name, known, help_, "@{}".format)
     place = Span(declared_at, declared_at)
     edits = (Edit(place, f"\n  {declaration}"), Edit(span, f"@{name}"))
-    return _error("unknown-list", span, message, help_, Fix(f"write `{declaration}`", edits))
-
-
-def unknown_table(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
-    help_, message = f"declare it: `table {name}: column: string`", f"there is no table `@{name}`"
-    return _misspelling("unknown-list", span, message, name, known, help_, "@{}".format)
+    return _error("unknown-list", span, message, help_, Fix(f"write {_quote(declaration)}", edits))
 
 
 def unknown_column(span: Span, table: str, name: str, known: Iterable[str]) -> Diagnostic:
@@ -687,11 +701,13 @@ def unknown_type(span: Span, name: str | None, known: Iterable[str]) -> Diagnost
 
 
 def lookup(span: Span, name: str, known: Iterable[str]) -> Diagnostic:
+    meant = _LOOKUPS_MEANT.get(name.lower())
     return _error(
         "unknown-type",
         span,
         f"a table can't be looked up by {_quote(name)}",
         f"it is {listed(known)}",
+        *([replacing(span, meant)] if meant else []),
     )
 
 
@@ -1300,8 +1316,15 @@ def second_baseline(span: Span) -> Diagnostic:
     return _error("baseline", span, "a scorecard has one `baseline`")
 
 
-def baseline_range(span: Span) -> Diagnostic:
-    return _error("baseline", span, "a `baseline` is a number between 0 and 1, both left out")
+def baseline_range(span: Span, value: Decimal | None) -> Diagnostic:
+    share = None if value is None or value == 100 else _share(value)
+    return _error(
+        "baseline",
+        span,
+        "a `baseline` is a number between 0 and 1, both left out",
+        f"write `{share}`: it is a part of one, not of a hundred" if share else None,
+        *([replacing(span, share)] if share else []),
+    )
 
 
 def too_many_curves(span: Span, most: int) -> Diagnostic:

@@ -1189,6 +1189,24 @@ def alert_as_action(span: Span) -> Diagnostic:
     )
 
 
+def alert_without_name(span: Span) -> Diagnostic:
+    return _error(
+        "missing-name",
+        span,
+        "`expect alert` needs a monitor's name",
+        "write `expect alert NAME`; `expect no alert` goes without",
+    )
+
+
+def label_of_what(span: Span) -> Diagnostic:
+    return _error(
+        "unexpected",
+        span,
+        "a `label` says `of` which payment, by the field with its id",
+        "write `label fraud of payment_id when …`",
+    )
+
+
 def expects_not(span: Span) -> Diagnostic:
     return _error(
         "missing-value",

@@ -70,7 +70,7 @@ _AND_PATH = re.compile(r"\s+(?:and|AND|&&)\s+[A-Za-z_@][\w.\[\]\"@]*\s*\Z")
 
 def habit_of_item(place: Place) -> Diagnostic | None:
     """Return the diagnostic if a known habit explains the place."""
-    for question in (_name, _colon, _entries, _clause, _punctuation, _test, _item):
+    for question in (_name, _colon, _entries, _clause, _signal, _punctuation, _test, _item):
         if diagnostic := question(place):
             return diagnostic
     return None
@@ -184,24 +184,33 @@ def _clause(place: Place) -> Diagnostic | None:
     in_steps = place.bracket is not None and place.bracket.text == "{"
     if in_steps and place.takes("COMPARISON") and place.found[:1].isdigit():
         return say.bound_without_sign(place.span, place.found)
-    if place.takes("ADDS") and not place.begins_line:
-        if place.found[:1].isdigit() or place.found == "-":
-            return say.amount_without_adds(place.span)
-        if place.found == "when" and place.item == "signal":
-            return say.when_before_adds(place.span)
     if place.found == "then" and place.before == "otherwise":
         return say.needless_mark(place.span, "then", "otherwise")
-    if place.takes("ADDS") and place.item == "signal" and place.found == "+":
-        return say.plus_for_adds(place.span)
-    if place.takes("ADDS") and (less := _LESS.match(place.text, place.start)):
-        return say.amount_taken_off(Span(*less.span()), less[1])
-    if place.item == "signal" and place.previous and place.previous.kind == "NUMBER":
-        unit = _POINTS.match(place.text, place.start)
-        if unit and not place.begins_line:
-            return say.needless_unit(Span(*unit.span()), place.previous.span.end)
+    if place.item == "label" and place.takes("OF") and place.found in ("when", "for", "if"):
+        return say.label_of_what(place.span)
     if place.found == "required" and place.before == ":":
         return say.required_first(place.span)
     return None
+
+
+def _signal(place: Place) -> Diagnostic | None:
+    """How much a signal adds: `0.5`, `+0.5`, `subtracts 0.5` and `adds 2 points`."""
+    previous = place.previous
+    if place.item != "signal" or previous is None or place.begins_line:
+        return None
+    unit = _POINTS.match(place.text, place.start)
+    if unit and previous.kind == "NUMBER":
+        return say.needless_unit(Span(*unit.span()), previous.span.end)
+    if not place.takes("ADDS"):
+        return None
+    if place.found[:1].isdigit() or place.found == "-":
+        return say.amount_without_adds(place.span)
+    if place.found == "+":
+        return say.plus_for_adds(place.span)
+    if place.found == "when":
+        return say.when_before_adds(place.span)
+    less = _LESS.match(place.text, place.start)
+    return say.amount_taken_off(Span(*less.span()), less[1]) if less else None
 
 
 def _punctuation(place: Place) -> Diagnostic | None:
@@ -253,6 +262,8 @@ def _word_of_test(place: Place) -> Diagnostic | None:
         return say.file_without_quotes(Span(*file.span()), file[0])
     if place.before in ("allow", "challenge", "deny") and place.found in ("because", "from", "via"):
         return say.word_for_by(place.span, place.found)
+    if place.before == "alert" and place.accepted == {"NAME"}:
+        return say.alert_without_name(place.gap)
     if place.before == "not" and place.found in ("allow", "challenge", "deny"):
         return say.expects_not(place.span)
     if place.found == "(" and place.previous and place.takes("EQUAL"):

@@ -82,7 +82,7 @@ def column(work: Work, scope: Scope, node: s.Attribute, infer: Infer) -> p.Expre
         work.report(say.not_in_history(node.span, f"@{name}", "a table"))
         return None
     if name not in work.tables:
-        _no_table(work, node.base.base)
+        _no_table(work, scope, node)
         return None
     table = work.tables[name]
     if table is None:
@@ -105,11 +105,22 @@ def column(work: Work, scope: Scope, node: s.Attribute, infer: Infer) -> p.Expre
     )
 
 
-def _no_table(work: Work, node: s.ListName) -> None:
-    if node.name in work.lists:
-        work.report(say.list_as_table(node.span, node.name))
-    elif not work.is_excused(node.name):
-        work.report(say.unknown_table(node.span, node.name, work.tables))
+def _no_table(work: Work, scope: Scope, node: s.Attribute) -> None:
+    """Report a table that is declared nowhere, with the declaration that its use asks for."""
+    assert isinstance(node.base, s.Subscript)
+    assert isinstance(node.base.base, s.ListName)
+    name, span = node.base.base.name, node.base.base.span
+    if name in work.lists:
+        work.report(say.list_as_table(span, name))
+    elif not work.is_excused(name):
+        key = node.base.keys[0]
+        by = ""
+        if isinstance(names.field_of(work, scope, key), t.Ip):
+            by = " by network"
+        elif isinstance(key, s.Attribute) and key.name.text == "bin":
+            by = " by prefix"
+        declaration = f"table {name}{by}: {node.name.text}: string"
+        work.report(say.unknown_table(span, name, work.tables, declaration, work.header_end))
 
 
 def _metric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from tollkeeper.grammar import check_errors as say
 from tollkeeper.grammar import program as p
@@ -27,7 +28,8 @@ def baseline(work: Work, name: s.Identifier, items: Sequence[s.Baseline]) -> flo
         work.report(say.second_baseline(extra.span))
     written = items[0].value
     if not isinstance(written, s.Number) or not 0 < float(written.text) < 1:
-        work.report(say.baseline_range(written.span))
+        value = Decimal(written.text) if isinstance(written, s.Number) else None
+        work.report(say.baseline_range(written.span, value))
         return 0.5
     return float(written.text)
 

@@ -224,6 +224,18 @@ FILES = {
         "  condition e when score > 0.3 then challenge, deny\n"
         '  condition f when score > 0.2 then challenge.\n  otherwise allow "fine"\n'
     ),
+    "labels_and_alerts": (
+        "event e\n  field a: string required\n  metric n = count(events by a over 1h)\n"
+        '  monitor m when n > 3\n  label fraud when a == "x"\n'
+        '  test "t" given a = "u", n = 4 expect alert\n'
+    ),
+    "tables": (
+        "rule r\n  table hosts by ip: owner: string\n"
+        "  condition c when @places[device.ip_address].country == merchant.country\n"
+        '    or @bins[method.card.bin].kind == "x" or @hosts[device.ip_address].owner == "y"\n'
+        "    then deny\n"
+    ),
+    "baseline": "scorecard s\n  baseline 3\n",
     "alert": "rule r\n  condition c when score > 0.5 then alert\n",
     "expects_not": (
         "rule r\n  condition c when score > 0.5 then deny\n"
@@ -316,7 +328,14 @@ UNMENDED = {
     *("now", "no_fields", "groups", "numbered", "weekday", "big_before", "clock_time", "is_new"),
     *("remainder", "power", "regex_call", "json", "when_after", "list_of_entries"),
     *("if_of_a_scorecard", "action_of_a_signal", "given_calls"),
-    *("address_as_text", "of_a_card", "part_of_a_text", "alert", "expects_not"),
+    *(
+        "labels_and_alerts",
+        "address_as_text",
+        "of_a_card",
+        "part_of_a_text",
+        "alert",
+        "expects_not",
+    ),
     "decimal_comma",  # `9,99` is past the score's range, whatever is meant
 }
 """What has several meanings, or a part that only the author knows."""

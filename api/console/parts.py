@@ -25,6 +25,10 @@ _Made = TypeVar("_Made")
 
 ShowTime: TypeAlias = Callable[[Visit, str], Html]
 """How a page shows when a payment came."""
+_WITHOUT_MINOR_UNIT = frozenset(
+    "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split()
+)
+"""Currencies whose amounts have no decimals, by ISO 4217."""
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}
 """Each action has a word and a shape besides its colour."""
 
@@ -117,7 +121,9 @@ def money(visit: Visit, amount: Any, currency: str) -> str:
     """Format an amount; a dash for that of a payment which has none."""
     if amount is None:
         return "–"
-    return f"{decimal(visit, Decimal(str(amount)), 2)}\u00a0{currency}"
+    exact = Decimal(str(amount))
+    places = 0 if currency in _WITHOUT_MINOR_UNIT and exact == int(exact) else 2
+    return f"{decimal(visit, exact, places)}\u00a0{currency}"
 
 
 def moneys(visit: Visit, sums: Mapping[str, Any]) -> list[str]:

@@ -98,14 +98,18 @@ def check_approval(account: Account, number: int, by: str, now: int) -> Proposal
             # With such a link the one could have signed in as the other.
             message = f"`{maker}` made a link that signs `{other}` in: another person approves"
             raise Forbidden("approval", message)
-    reason = why_void(account, proposal, now)
-    if reason is not None:
-        raise Conflict("proposal", reason)
+    _require_not_void(account, proposal, now)
     return proposal
 
 
+def _require_not_void(account: Account, proposal: Proposal, now: int) -> None:
+    reason = why_void(account, proposal, now)
+    if reason is not None:
+        raise Conflict("proposal", reason)
+
+
 def why_void(account: Account, proposal: Proposal, now: int) -> str | None:
-    """Why nobody can approve a waiting proposal any more; None where somebody can."""
+    """Why a waiting proposal can't take effect any more; None where it can."""
     change = proposal.change
     if isinstance(change, Activated) and change.until is not None and change.until <= now:
         return "the time until which it was to hold is over"
@@ -169,6 +173,7 @@ def check_alone(
             raise Conflict("proposal", message)
     if proposal.state == "alone":
         raise Conflict("proposal", "it was published alone already")
+    _require_not_void(account, proposal, now)
     if not now < until <= now + LONGEST_ALONE:
         raise Invalid.at("until", "out_of_range", "what is published alone ends within 24 hours")
     return change

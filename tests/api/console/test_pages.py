@@ -193,6 +193,15 @@ async def test_figures_have_the_point_of_the_pages_language_and_of_files_and_sea
         assert "score_from:0.85" in thresholds
 
 
+async def test_amounts_of_a_currency_without_a_minor_unit_have_no_decimals(own_shop: Shop) -> None:
+    for number, amount in enumerate((1500, 1500.5)):
+        body = payment(id=f"yen-{number}", amount=amount, currency="JPY")
+        assert (await own_shop.service.client.post("/v1/payments", json=body)).status_code == 201
+    listed = (await own_shop.browser.get("/console/payments?q=id:yen-*")).text
+    amounts = re.findall(r'"number">([^<]+)\u00a0JPY<', listed)
+    assert sorted(amounts) == ["1\u202f500", "1\u202f500.50"]
+
+
 async def test_who_judged_what_is_said_in_the_pages_language(own_shop: Shop) -> None:
     path = "/v1/payments/order-1/labels/early_warning"
     assert (await own_shop.service.client.put(path, json={"label": "fraud"})).status_code == 200

@@ -236,6 +236,7 @@ async def test_a_proposal_is_void_once_something_else_is_active(team: Team) -> N
     await team.propose(publish={"name": "gate", "version": 3})
     assert (await team.rui.post("/v1/proposals/2/approval")).status_code == 200
     assert errors(await team.rui.post("/v1/proposals/1/approval")) == [("proposal", "conflict")]
+    assert errors(await alone(team)) == [("proposal", "conflict")]
     assert await team.active() == 3
 
 

@@ -368,9 +368,7 @@ class PostgresJournal(Journal):
         self._store.ending.set()
         await self._writer.close()
         await asyncio.to_thread(self._read_threads.shutdown)
-        with suppress(Empty):
-            while True:
-                self._idle_connections.get_nowait().close()
+        self._close_idle()
         if self._ownership.epoch >= 0 and not self._store.is_lost:
             with suppress(Unavailable):
                 await asyncio.to_thread(self._release)
@@ -394,7 +392,15 @@ class PostgresJournal(Journal):
             if connection.is_usable():
                 self._idle_connections.put_nowait(connection)
                 return
+        if connection.raw.closed:
+            # Whatever ended it has ended the others, and not each read tries a second time.
+            self._close_idle()
         connection.close()
+
+    def _close_idle(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._idle_connections.get_nowait().close()
 
     def _idle_connection(self) -> PostgresConnection | None:
         with suppress(Empty):

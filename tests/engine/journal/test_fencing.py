@@ -663,3 +663,13 @@ def switching_often():
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(usual)
+
+
+async def test_after_a_cut_a_long_read_finds_no_connection_that_was_cut(database, make):
+    async with proxy_to(database) as (proxy, through), open_database(through, "serve") as journal:
+        await journal.append(make(1))
+        at_once = Barrier(3)
+        await asyncio.gather(*[journal.query(lambda _: at_once.wait(30)) for _ in range(3)])
+        proxy.cut()
+        assert await journal.exists(1, Kind.PAYMENT, "p1")
+        assert await asyncio.to_thread(lambda: sum(map(len, journal.replay()))) == 1

@@ -26,7 +26,25 @@ _Made = TypeVar("_Made")
 ShowTime: TypeAlias = Callable[[Visit, str], Html]
 """How a page shows when a payment came."""
 _WITHOUT_MINOR_UNIT = frozenset(
-    "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split()
+    [
+        "BIF",
+        "CLP",
+        "DJF",
+        "GNF",
+        "ISK",
+        "JPY",
+        "KMF",
+        "KRW",
+        "PYG",
+        "RWF",
+        "UGX",
+        "UYI",
+        "VND",
+        "VUV",
+        "XAF",
+        "XOF",
+        "XPF",
+    ]
 )
 """Currencies whose amounts have no decimals, by ISO 4217."""
 SHAPES = {"allow": "●", "challenge": "▲", "deny": "■", "none": "–"}

@@ -16,7 +16,7 @@ from tollkeeper.engine.journal.entries import Entry
 from tollkeeper.engine.journal.reads import sequence_at
 from tollkeeper.tests.engine.happenings import HOUR, RULE, bare, instant, label, pay
 from tollkeeper.tests.engine.offline.backtest.shop import Shop, open_shop
-from tollkeeper.tests.engine.test_keep import SIGN_IN
+from tollkeeper.tests.engine.test_enter_alerts import SIGN_IN
 from tollkeeper.tests.engine.test_open import held, killed
 
 pytestmark = pytest.mark.anyio

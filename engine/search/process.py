@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import BinaryIO
@@ -80,7 +81,9 @@ def main(source: JournalSource) -> None:
 
 
 def follow(source: JournalSource, questions: OpenQuestions) -> None:
-    """Follow the journal for ever. A failure is reported once, until its text changes."""
+    """Follow the journal for ever. A failure is reported once, until its text changes: whatever it is,
+    questions are answered meanwhile.
+    """
     reported = ""
 
     def follow_until_behind() -> None:
@@ -96,9 +99,11 @@ def follow(source: JournalSource, questions: OpenQuestions) -> None:
             try:
                 niced.submit(follow_until_behind).result()
                 index_backlog(source)
-            except (sqlite3.Error, OSError, JournalError) as error:
-                if reported != (reported := str(error)):
-                    sys.stderr.write(f"the index can't follow the journal: {error}\n")
+            except Exception as error:
+                if reported != (reported := repr(error)):
+                    is_foreseen = isinstance(error, sqlite3.Error | OSError | JournalError)
+                    reason = str(error) if is_foreseen else traceback.format_exc()
+                    sys.stderr.write(f"the index can't follow the journal: {reason}\n")
                 time.sleep(_AFTER_FAILURE_S)
 
 

@@ -165,7 +165,7 @@ async def test_a_step_gives_way_before_each_entry_and_each_set_it_writes(shop: S
     assert len(given) == 3 + sets
 
 
-class Ended(Exception):  # noqa: N818 - named for what happened
+class Ended(BaseException):
     """Ends the thread that follows, which goes on for ever elsewhere."""
 
 
@@ -196,6 +196,21 @@ async def test_following_leaves_to_that_process_what_one_step_can_not_take_in(
         await following
     with open_index(shop.engine.folder, shop.account) as index:
         assert CountPayments(read_filter([("user", "u")], shop.now)).answer(index) == 2 * 3
+
+
+def test_a_failure_that_nobody_foresaw_is_told_once_and_following_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failures = iter((ValueError, ValueError, Ended))
+
+    def fail(_source: JournalSource) -> Follower:
+        raise next(failures)("odd")
+
+    monkeypatch.setattr(process, "Follower", fail)
+    monkeypatch.setattr(process, "_AFTER_FAILURE_S", 0)
+    with pytest.raises(Ended):
+        process.follow(tmp_path, OpenQuestions())
+    assert capfd.readouterr().err.count("the index can't follow the journal: Traceback") == 1
 
 
 def test_a_process_that_catches_up_lets_every_other_go_first() -> None:

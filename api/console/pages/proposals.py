@@ -296,6 +296,7 @@ def _backtest(here: Visit, proposal: JsonObject) -> Html:
 def _decision(here: Visit, proposal: JsonObject) -> Html:
     words, is_alone = here.words, proposal["state"] == "alone"
     is_own, may_publish = proposal["by"] == here.owner, here.may("rules:publish")
+    is_void = bool(proposal.get("void"))
     controls = []
     # First the button that Enter presses after the reason, which is one for refusing.
     if may_publish or (is_own and not is_alone):
@@ -303,7 +304,7 @@ def _decision(here: Visit, proposal: JsonObject) -> Html:
         controls.append(
             element("button", words(f"changes.{said}"), name="act", value="refuse", class_="quiet")
         )
-    if may_publish and not is_own and not proposal.get("void"):
+    if may_publish and not is_own and not is_void:
         controls.append(element("button", words("changes.approve"), name="act", value="approve"))
     if not controls:
         return Html("")
@@ -315,7 +316,7 @@ def _decision(here: Visit, proposal: JsonObject) -> Html:
     deciding = element(
         "form", reason, *controls, method="post", action=action, data_kept="", class_="line"
     )
-    if is_alone or not _may_be_alone(proposal):
+    if is_alone or is_void or not _may_be_alone(proposal):
         return deciding
     glass = element(
         "details",

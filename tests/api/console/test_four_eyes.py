@@ -315,6 +315,7 @@ async def test_what_nobody_can_approve_any_more_says_why_and_offers_it_to_nobody
         (seen,) = articles((await rui.get("/console/changes")).text)
     assert "Nobody can approve it any more: what it would take the place of has changed" in seen
     assert 'value="approve"' not in seen
+    assert 'value="alone"' not in seen
     assert 'value="refuse"' in seen
 
 
